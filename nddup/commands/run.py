@@ -161,8 +161,9 @@ def _prepare(
     chosen += [f"output.names_from={json.dumps(options.names_from)}"] if options.names_from else []
     config = load_config(options.config, [*options.assignments, *chosen], os.environ)
     start_logging(options.log_format)
-    if options.onto:
-        config = _go_on(options, config)
+    is_here = not options.onto or _is_here(options.onto)
+    if options.onto and is_here:
+        config = _go_on(options.onto, config)
     choice = choose_engine(options.inputs, options.output, config, master=options.master)
     if options.tables and choice.engine == "local":
         raise ConfigError(
@@ -178,21 +179,26 @@ def _prepare(
     if config.output.names_from is not None:
         how["earlier"] = _open_version(config.output.names_from)
     if choice.engine == "local":
+        if not is_here:
+            raise ConfigError(f"--onto {options.onto}: expected a folder of this machine, or --engine spark")
         return config, _prepare_here(config, processes), how
     if processes is not None:
         processes.kill()
-    return config, _prepare_spark(options, config, steps), how
+    return *_prepare_spark(options, config, steps), how
 
 
-def _go_on(options: argparse.Namespace, config: "Config") -> "Config":
-    """Return the settings of a run onto a finished one."""
+def _is_here(path: str) -> bool:
     from nddup.results.opening import is_read_here  # noqa: PLC0415
+
+    return is_read_here(path, master=None)
+
+
+def _go_on(path: str, config: "Config") -> "Config":
+    """Return the settings of a run onto a finished one of this machine."""
     from nddup.stages.onto import settings_onto  # noqa: PLC0415
     from nddup.storage.local_folder import LocalFolder  # noqa: PLC0415
 
-    if not is_read_here(options.onto, master=None):
-        raise ConfigError(f"--onto {options.onto}: expected a folder of this machine")
-    return settings_onto(config, LocalFolder(options.onto))
+    return settings_onto(config, LocalFolder(path))
 
 
 def _open_version(path: str) -> "FinishedRun | None":
@@ -242,7 +248,7 @@ def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[st
             raise
         say(f"engine: spark ({error})", form=options.log_format)
     with Steps("run", 2, is_quiet=options.log_format == "json") as steps:
-        make = _prepare_spark(options, config, steps)
+        _, make = _prepare_spark(options, config, steps)
     return make(
         options.inputs, options.output, config, **how | {"overwrite": False, "resume": True, "first_log_line": ""}
     )
@@ -264,22 +270,26 @@ def _prepare_here(config: "Config", processes: "Processes | None") -> Make:
     return partial(run_locally, processes=processes)
 
 
-def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> Make:
-    """Prepare a run on Spark: here, or where --master or spark-submit says."""
+def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> tuple["Config", Make]:
+    """Prepare a run on Spark: here, or where --master or spark-submit says. Return the settings, and what makes it."""
     from nddup.compiling.install import compile_once  # noqa: PLC0415
     from nddup.spark.java import is_small  # noqa: PLC0415
     from nddup.spark.run import run_job  # noqa: PLC0415
     from nddup.spark.session import address_of, start_session  # noqa: PLC0415
+    from nddup.spark.session_tables import SparkFolder  # noqa: PLC0415
     from nddup.spark.steps.outputs import require_place, save_tables  # noqa: PLC0415
+    from nddup.stages.onto import settings_onto  # noqa: PLC0415
     from nddup.storage.local_storage import is_submitted  # noqa: PLC0415
 
     if options.master is None and not is_submitted():
         compile_once(steps)
     steps.begin(f"start Spark at {address_of(options.master)}" if options.master else "start Spark")
     spark = start_session(master=options.master, settings=config.spark, is_small=is_small(options.inputs))
+    if options.onto and not _is_here(options.onto):
+        config = settings_onto(config, SparkFolder(spark, options.onto))
     run = partial(run_job, spark)
     if not options.tables:
-        return run
+        return config, run
     require_place(spark, options.tables, overwrite=options.overwrite or options.resume)
 
     def run_and_save(inputs: list[str], output: str, config: Any, **how: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -287,4 +297,4 @@ def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) 
         save_tables(spark, output, options.tables)
         return metrics
 
-    return run_and_save
+    return config, run_and_save

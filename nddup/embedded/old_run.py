@@ -92,6 +92,8 @@ class Old:
         folder = LocalFolder(path)
         metrics = folder.open()
         notes = {name: folder.counted(name) for name in ("documents", *ONTO)}
+        if notes["given"] and not notes["candidates"]:
+            raise ConfigError(f"--onto {path}: this run was made on Spark, and goes on there: --engine spark")
         if not all(notes.values()):
             raise ConfigError(f"--onto {path}: this run kept nothing for a later one; run it with output.onto=true")
         noted = {**notes["documents"]["noted"], **notes["candidates"]["noted"]}

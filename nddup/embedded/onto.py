@@ -114,7 +114,8 @@ class Onto:
         is_node[self._new] = False
         old, rule = np.flatnonzero(is_node), self._rule
         totals = rule.threshold.totals(self._sizes, self._n_features)
-        reach = mark_new(take_rows(self._sketches, self._new), totals[self._new], rule.threshold, rule.finder)
+        keys = None if rule.finder is None else rule.finder.keys
+        reach = mark_new(take_rows(self._sketches, self._new), totals[self._new], rule.threshold, keys)
         pieces = [old[at : at + ROWS_TOGETHER] for at in range(0, len(old), ROWS_TOGETHER)] if len(self._new) else []
         parts = [piece[reach.find(take_rows(self._sketches, piece), totals[piece])] for piece in pieces]
         return np.concatenate([np.empty(0, np.int64), *parts])

@@ -88,7 +88,7 @@ def _find_concerned(old: Old, config: Config, new: pa.Table) -> pa.Table:
     ids = old.documents["doc_id"]
     has_id = np.asarray(pc.is_in(ids, one_chunk(new["doc_id"]).drop_null()))
     is_name = np.asarray(pc.equal(ids, old.documents["group"]))
-    prints = _prints_of(old.documents, config)
+    prints = prints_of(old.documents, config)
     has_text = is_name & np.asarray(pc.is_in(prints, one_chunk(new["sketch_fingerprint"]).drop_null()))
     concerned = old.documents.append_column("sketch_fingerprint", prints).filter(pa.array(has_id | has_text))
     return _as_records(concerned)
@@ -129,7 +129,7 @@ def _all_records(old: Old, config: Config, new: pa.Table) -> pa.Table:
     """
     given = old.stored["given"]
     is_document = pc.is_in(given["doc_key"], one_chunk(old.documents["doc_key"]))
-    documents = _as_given(old, old.documents.append_column("sketch_fingerprint", _prints_of(old.documents, config)))
+    documents = _as_given(old, old.documents.append_column("sketch_fingerprint", prints_of(old.documents, config)))
     parts = [_as_records(documents), _as_records(given.filter(pc.invert(is_document)))]
     records = pa.concat_tables(parts).sort_by("doc_key") if len(parts[1]) else parts[0]
     return pa.concat_tables([records.drop_columns(["doc_key", "record"]), new])
@@ -158,7 +158,7 @@ def _as_records(rows: pa.Table) -> pa.Table:
     return pa.table({**numbers, **columns}).cast(schema)
 
 
-def _prints_of(documents: pa.Table, config: Config) -> pa.Array:
+def prints_of(documents: pa.Table, config: Config) -> pa.Array:
     """Return the `sketch_fingerprint` of DOCUMENTS."""
     rows, n_features = ragged_of(documents["sketch"]), documents["n_features"].to_numpy()
     if config.pairs.confirm == "none":

@@ -10,6 +10,7 @@ Source: Bloom 1970, Space/time trade-offs in hash coding with allowable errors; 
 blocked filter has all bits of an id in one word.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 from nddup.ground.arrays import Ragged, compiled
 from nddup.matching.bitmaps import scatter
 from nddup.matching.threshold import Threshold
-from nddup.sketching.minhash import Finder
 
 BITS_OF_ID = 32
 """Bits of the filter for each id, of which three are set: one in a thousand other ids seems marked."""
@@ -27,6 +27,9 @@ MOST_WORDS = 1 << 23
 """Most words of the filter, 64 MB: above some 17 million ids more of the others seem marked."""
 
 LOW = np.uint64(63)
+
+Keys = Callable[[Ragged], Ragged]
+"""Makes the keys of each sketch."""
 
 
 class Reach(NamedTuple):
@@ -39,7 +42,8 @@ class Reach(NamedTuple):
     """The distinct ones of their `Threshold.totals`, ascending."""
 
     threshold: Threshold
-    finder: Finder | None
+    keys: Keys | None
+    """Makes the keys by which sketches meet; None: they meet by their ids."""
 
     def find(self, sketches: Ragged, totals: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return whether each stored sketch may be near to a new one, (n,).
@@ -51,27 +55,27 @@ class Reach(NamedTuple):
         Cost: one access to the filter for each id, until the answer is known.
         """
         needs = np.ones(len(totals), np.int32)  # one key; of what contains a small sketch, little may be in common
-        if self.finder is not None:
-            sketches = self.finder.keys(sketches)
+        if self.keys is not None:
+            sketches = self.keys(sketches)
         elif not self.threshold.is_containment:
             needs = np.maximum(self.threshold.needs(totals, self.totals), 1).astype(np.int32)
         return _find_reached(sketches.offsets, sketches.values, needs, self.words)
 
 
-def mark_new(sketches: Ragged, totals: NDArray[np.int32], threshold: Threshold, finder: Finder | None) -> Reach:
+def mark_new(sketches: Ragged, totals: NDArray[np.int32], threshold: Threshold, keys: Keys | None) -> Reach:
     """Mark the ids of the new sketches, or the keys by which they meet, in 4 bytes each, at most 64 MB.
 
     Args:
         sketches: m rows of ids.
         totals: (m,), their `Threshold.totals`.
         threshold: when two are near-duplicates.
-        finder: the keys by which sketches meet; None: by their ids.
+        keys: makes the keys by which sketches meet; None: they meet by their ids.
     """
-    ids = sketches.values if finder is None else finder.keys(sketches).values
+    ids = sketches.values if keys is None else keys(sketches).values
     needed = max(len(ids) * BITS_OF_ID // 64, 1)
     words = np.zeros(min(1 << (needed - 1).bit_length(), MOST_WORDS), np.uint64)
     _mark(words, ids)
-    return Reach(words, np.unique(totals), threshold, finder)
+    return Reach(words, np.unique(totals), threshold, keys)
 
 
 @compiled

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from nddup.engines.duck import DuckEngine, DuckRun
 from nddup.engines.engine import Engine, EngineTable, FinishedRun
-from nddup.errors import ConfigError, NddupError, is_full, reason_of
+from nddup.errors import NddupError, is_full, reason_of
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.progress import LogFormat
 from nddup.ground.shown import JsonValue
@@ -30,7 +30,7 @@ from nddup.spark.steps import outputs
 from nddup.spark.steps.clustering import keep_documents, mine_clusters, require_one_graph
 from nddup.spark.steps.documents import sketch_documents, take_saved
 from nddup.spark.steps.one_task import Decided, decide_here, take_clusters, take_keep, take_pairs
-from nddup.spark.steps.pairing import find_pairs
+from nddup.spark.steps.pairing import find_pairs, keep_shingles
 from nddup.spark.steps.state import Job, SparkProgress, persisted
 from nddup.stages.inputs_found import read_forced
 from nddup.stages.run import find_clusters, make_run
@@ -45,12 +45,8 @@ class SparkJob(Job):
     is_on_spark = True
 
     def require_able(self, source: Collection) -> None:
-        """As `RunEngine.require_able`; a run that a later one goes on from is made by the embedded engine."""
+        """As `RunEngine.require_able`."""
         del source
-        if self.config.output.onto:
-            raise ConfigError(
-                "output.onto, --onto: need the embedded engine, which keeps what is needed; --engine local"
-            )
         if self.config.lexicon.saved is not None:
             take_saved(self.spark, self.config.lexicon.saved, plan.words_of(self.config))
 
@@ -70,6 +66,8 @@ class SparkJob(Job):
 
     def pair(self, sketched: Made, source: EngineTable, known: EngineTable = None) -> Made:
         """As `RunEngine.pair`: few documents in one task, else in as many as it takes."""
+        if self.config.output.onto and isinstance(source, Collection):
+            keep_shingles(self, sketched.tables["documents"], sketched.own.inputs)
         decided = decide_here(self, sketched, source)
         if decided is not None:
             return take_pairs(self, decided)

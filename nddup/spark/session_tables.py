@@ -24,7 +24,7 @@ from nddup.spark.session_files import files_at
 from nddup.storage.local_folder import open_table, write_table
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import STAGES, RunFolder
-from nddup.tables import READABLE
+from nddup.tables import table_called
 
 UNMARKED = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 """Options to write a table without Hadoop's file `_SUCCESS`: only its seal tells that a table is whole."""
@@ -280,9 +280,9 @@ class SparkFolder(RunFolder):
         return self._read(where, schema)
 
     def table(self, name: str) -> DataFrame:
-        """Return a table of the run's results, with its schema."""
+        """Return a table of the finished run, with its schema."""
         self.require_same(name)
-        return self._read(self._at(name), schema_of(READABLE[name]))
+        return self._read(self._place(name), schema_of(table_called(name)))
 
     def dataset(self, name: str) -> "ds.Dataset":
         """Return a table as this process reads it, where it sees the folder."""

@@ -120,6 +120,7 @@ _MADE_OF: dict[str, Dependencies] = {
     "terms": Dependencies(("input", "lexicon"), ("input",)),
     "lexicon": Dependencies(("input", "lexicon"), ("input",)),
     "records": _READING,
+    "numbered": _READING,
     "offsets": _READING,
     "parts": _READING,
     "documents": _READING,

@@ -347,6 +347,13 @@ RECORDS = replace(
         *(column for column in DOCUMENTS.columns if column.name not in ("doc_key", "record", "group")),
     ),
 )
+_NUMBERED = working(
+    "numbered",
+    "doc_key long, record long, is_made boolean",
+    "A row of RECORDS, of NEW or of the run that it goes on from, with its numbers. `is_made`: it gives no id.",
+    "number the records after those of the run before",
+)
+NUMBERED = replace(_NUMBERED, columns=(*_NUMBERED.columns, *RECORDS.columns))
 OFFSETS = working(
     "offsets",
     "source string, split long, before_in_file long, before long",
@@ -582,6 +589,7 @@ WORKING = {
     "offsets": OFFSETS,
     "ordered": ORDERED,
     "parts": PARTS,
+    "numbered": NUMBERED,
     "records": RECORDS,
     "removed": REMOVED,
     "sets": SETS,

@@ -21,7 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nddup import tables
-from nddup.embedded import steps as engine
+from nddup.embedded import steps as embedded_steps
+from nddup.embedded.old_run import Old
 from nddup.embedded.read_records import missing_lexicon, read_note
 from nddup.embedded.workers import Workers
 from nddup.errors import ConfigError, NeedsSparkError
@@ -42,9 +43,10 @@ from nddup.spark.pairing import collapse
 from nddup.spark.schemas import read_table
 from nddup.spark.session import given_partitions, set_to, splitting
 from nddup.spark.session_files import SessionFiles, files_of
-from nddup.spark.steps.state import Job, persisted
+from nddup.spark.steps import onto
+from nddup.spark.steps.state import Job, OldTables, persisted
 from nddup.stages.inputs_found import find_again
-from nddup.stages.run_engine import NO_COUNTS, Made, Saved
+from nddup.stages.run_engine import NO_COUNTS, Made, New, Saved
 from nddup.stages.settle import (
     COPIED,
     MADE_UP,
@@ -360,6 +362,8 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
     """Read and sketch all records once; documents with equal sketches become one node. Returns `Sources` in `own`."""
     lexicon = find_lexicon(job, source)
     rule = sketch_rule(job.config, lexicon=lexicon.ids if lexicon else b"")
+    if job.onto is not None:
+        job.old = onto.open_old(job, job.onto)
 
     made = _find_documents(job, source) or _make_few(job, source) or _make_documents(job, source, rule)
     job.drop("records", made=["documents", "rejects", "offsets"])  # as large as the documents
@@ -372,7 +376,15 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
         rows={"documents": documents.rows, "rejects": rejects.rows},
         counts=counts,
         own=Sources(documents, made.inputs and made.inputs.without_columns(), made.offsets),
+        new=None if job.old is None else _count_new(made, job.old),
     )
+
+
+def _count_new(made: _Made, old: OldTables) -> New:
+    """Count what NEW added. One action."""
+    documents = made.documents.table.where(F.col("doc_key") >= old.n_records).count()
+    reasons = {reason: n - old.reasons.get(reason, 0) for reason, n in made.rejects.noted["reasons"].items()}
+    return New(documents, {reason: n for reason, n in reasons.items() if n > 0})
 
 
 def take_documents(documents: DataFrame) -> Made:
@@ -402,6 +414,8 @@ def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
     offsets = job.find("offsets") if reads_contents(job.config) else None
     if documents is None or rejects is None or (offsets is None and reads_contents(job.config)):
         return None
+    if job.config.output.onto and job.find("given") is None:
+        return None
 
     inputs = None
     if isinstance(source, Collection):
@@ -410,8 +424,28 @@ def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
     return _Made(documents, rejects, inputs, offsets)
 
 
-def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) -> _Made:
-    """Make documents and rejects from the records. Two actions, and those of the records."""
+class _Numbered(NamedTuple):
+    """The records of a run, and of the one that it goes on from, numbered."""
+
+    read: DataFrame
+    """As they were read."""
+    rows: DataFrame
+    """The same, with revisits as copies of what they repeat."""
+    silent: DataFrame
+    """REJECTS of whole files."""
+    records: int
+    counts: Mapping[str, int]
+    """`RECORD_COUNTS`."""
+    noted: Mapping[str, Any]
+    """What the note of the documents takes over."""
+    taken: DataFrame | None
+    """The ids of the documents that are taken out."""
+    inputs: Inputs | None
+    offsets: Saved
+
+
+def _number_records(job: Job, source: Collection | DataFrame, rule: SketchRule) -> _Numbered:
+    """Read the records and number them. The actions of reading; one more onto another run, whose records it copies."""
     if isinstance(source, Collection):
         records = _read_files(job, source, rule)
         silent = files_without_records(job.spark, source, records.saved.table)
@@ -424,37 +458,57 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
     if offsets is None:
         counted = job.write("offsets", collapse.split_offsets(records.saved.table))
         offsets = job.seal("offsets", counted, splitting=records.saved.noted["splitting"])
-    saved = records.saved
-    numbered = collapse.number(saved.table, offsets.table, offsets.rows, saved.rows)
-    if isinstance(source, Collection) and saved.counts.get("revisits"):
-        job.engine.see("captures", numbered.select(*READ))
-        numbered = collapse.copy_revisits(numbered, find_revisited(job.engine), COPIED)
-    engine, renames = job.ask(good=numbered.where(F.col("reason").isNull())), isinstance(source, Collection)
-    like = saved.counts.get("like_made_up", 1) if renames else 0  # an earlier version did not count them
+    saved, old, taken = records.saved, job.old, None
+    read = collapse.number(saved.table, offsets.table, offsets.rows, saved.rows)
+    counts, noted, n_records = saved.counts, {**records.noted, **_count_by_file(records)}, saved.rows
+    if old is not None:
+        read = job.save("numbered", onto.with_old(read, old, job.config)).table  # queries of joins would take minutes
+        silent = silent.unionByName(onto.silent_of(old))
+        counts = {name: n + old.noted.get(name, 1) for name, n in counts.items()}  # not every engine notes all
+        noted |= {**counts, **embedded_steps.add_noted(old.noted, noted)}
+        n_records, taken = n_records + old.n_records, onto.list_taken(job, old)
+    rows = read
+    if isinstance(source, Collection) and counts.get("revisits"):
+        job.engine.see("captures", read.select(*READ))
+        rows = collapse.copy_revisits(read, find_revisited(job.engine), COPIED)
+    return _Numbered(read, rows, silent, n_records, counts, noted, taken, records.inputs, offsets)
+
+
+def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) -> _Made:
+    """Make documents and rejects from the records. Two actions, and those of the records."""
+    numbered = _number_records(job, source, rule)
+    rows, n_records, counts, taken = numbered.rows, numbered.records, numbered.counts, numbered.taken
+    engine, renames = job.ask(good=rows.where(F.col("reason").isNull())), isinstance(source, Collection)
+    like = counts.get("like_made_up", 1) if renames else 0  # an earlier version did not count them
     with persisted(engine.answer(REPEATS)) as repeats:
         engine.see("repeats", repeats)
         if like:
             engine.see("taken", heavy_keys.beside(engine.answer(TAKEN), like))
-        settle(engine, renames=renames, many=saved.rows, like=like)
+        if taken is not None:
+            engine.see("taken_out", taken)
+        settle(engine, renames=renames, many=n_records, like=like, without=taken is not None)
         documents, rejects = job.find("documents"), job.find("rejects")
         if documents is None:
             later = engine.count("repeats", {"later_ids": "sum(n - 1)"})
-            nested = saved.counts.get("nested_records", 0)
+            nested = counts.get("nested_records", 0)
             named = {"final_id": "doc_id", "first_id": "group", **({"final_parent": "parent"} if nested else {})}
-            listed = list_documents(engine, many=saved.rows, nested=nested)
+            listed = list_documents(engine, many=n_records, nested=nested)
             collapsed = listed.drop(*named.values()).withColumnsRenamed(named)
             collapsed = collapsed.select(*DOCUMENTS.names)
-            if saved.rows <= FEW:
+            if n_records <= FEW:
                 collapsed = collapsed.coalesce(1).sortWithinPartitions("doc_key")
             written = job.write("documents", collapsed, collapse.SKETCH_COUNTS)
-            documents = job.seal("documents", written, **records.noted, **_count_by_file(records), **later)
-        if rejects is None and _are_all_documents(source, documents):
+            documents = job.seal("documents", written, **numbered.noted, **later)
+        if rejects is None and job.old is None and _are_all_documents(source, documents):
             rejects = job.put_rows("rejects", REJECTS.arrow.empty_table(), NO_COUNTS, reasons={})
         elif rejects is None:
-            bad = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.names)
-            written = job.write("rejects", bad.unionByName(engine.answer(REJECTED)).unionByName(silent))
+            bad = rows.where(F.col("reason").isNotNull()).select(*REJECTS.names)
+            written = job.write("rejects", bad.unionByName(engine.answer(REJECTED)).unionByName(numbered.silent))
             rejects = job.seal("rejects", written, reasons=_count_reasons(written))
-    return _Made(documents, rejects, records.inputs, offsets)
+    if job.config.output.onto and isinstance(source, Collection):
+        job.save("given", onto.list_given(numbered.read, documents.table))
+        job.drop("numbered", made=["documents", "rejects", "given"])
+    return _Made(documents, rejects, numbered.inputs, numbered.offsets)
 
 
 def _make_few(job: Job, source: Collection | DataFrame) -> _Made | None:
@@ -462,6 +516,8 @@ def _make_few(job: Job, source: Collection | DataFrame) -> _Made | None:
 
     The embedded engine numbers and collapses them here: as tables of Spark they take six jobs.
     """
+    if job.old is not None:
+        return None
     words = words_of(job.config)
     is_needed = reads_contents(job.config) or (words is not None and words.needs_lexicon)
     if not isinstance(source, Collection) or is_needed or given_partitions(job.config.spark):
@@ -470,12 +526,16 @@ def _make_few(job: Job, source: Collection | DataFrame) -> _Made | None:
         return None
     job.progress.describe("records")
     with FewOnSpark(1, spark=job.spark) as workers, suppress(NeedsSparkError):
-        sketched, split = engine.sketch(source, job.config, workers, renames=True), splitting(job.spark)
-        noted = {name: sketched.counts[name] for name in engine.NOTED if name in sketched.counts}
+        before = Old.nothing() if job.config.output.onto else None
+        sketched = embedded_steps.sketch(source, job.config, workers, renames=True, old=before)
+        split = splitting(job.spark)
+        noted = {name: sketched.counts[name] for name in embedded_steps.NOTED if name in sketched.counts}
         again = {"splitting": split, "read_again": sorted(workers.read_again)}
-        counts = engine.count_sketches(sketched.documents)
+        counts = embedded_steps.count_sketches(sketched.documents)
         documents = job.put_rows("documents", sketched.documents, counts, **again, **noted)
         rejects = job.put_rows("rejects", sketched.rejects, NO_COUNTS, reasons=sketched.reasons)
+        if sketched.settled is not None:
+            job.put_rows("given", sketched.settled.given, NO_COUNTS)
         return _Made(documents, rejects, _inputs(job, source.read_whole(workers.read_again), split), None)
     return None
 

@@ -24,9 +24,10 @@ from nddup.matching.task_sizes import fits_one, volume_of
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import tokens_of
 from nddup.spark.scan import SentTokens
-from nddup.spark.schemas import schema_of
+from nddup.spark.schemas import local_table, schema_of, table
 from nddup.spark.session import given_partitions
 from nddup.spark.steps.documents import Inputs, Sources
+from nddup.spark.steps.onto import stored_tokens
 from nddup.spark.steps.pairing import scan_again
 from nddup.spark.steps.state import Job
 from nddup.stages import names
@@ -94,7 +95,12 @@ def _texts_of(job: Job, source: Inputs | DataFrame | None, wanted: pa.Table) -> 
     keys, contents, marks = (wanted[name].to_pylist() for name in one_task.WANTED_NAMES)
     tokens = tokens_of(job.config, frozenset(contents))
     nodes = dict(zip(marks, keys, strict=True))
-    return scan_again(job, source, SentTokens(tokens, nodes, one_task.lay_texts, NODE_TEXTS))
+    read = scan_again(job, source, SentTokens(tokens, nodes, one_task.lay_texts, NODE_TEXTS))
+    if job.old is None:
+        return read
+    named = local_table(job.spark, table("token_fingerprint binary, doc_key long"), list(nodes.items()))
+    stored = stored_tokens(job, job.old).join(F.broadcast(named), "token_fingerprint")
+    return read.unionByName(stored.select(*NODE_TEXTS.names)).dropDuplicates(["doc_key"])
 
 
 def take_pairs(job: Job, decided: Decided) -> Made:

@@ -34,11 +34,13 @@ from nddup.spark.pairing.prefix_exchange import Pairing
 from nddup.spark.scan import scan_texts
 from nddup.spark.session import given_partitions
 from nddup.spark.session_access import access_of
+from nddup.spark.steps import onto
 from nddup.spark.steps.clustering import Matches, Rounds, contract
 from nddup.spark.steps.documents import Documents, Inputs, name_nodes
 from nddup.spark.steps.state import Job, persisted
 from nddup.stages.expand import expand
 from nddup.stages.run_engine import Made, Saved
+from nddup.tables import SHINGLES
 
 
 class Edges(NamedTuple):
@@ -106,8 +108,17 @@ def list_family_texts(
 
 
 def _read_tokens(job: Job, source: Inputs | DataFrame | None) -> DataFrame:
-    """Return TOKENS of all records, lazily."""
-    return scan_again(job, source, tokens_of(job.config))
+    """Return TOKENS of all records, lazily; those of the run that this one goes on from are stored."""
+    read = scan_again(job, source, tokens_of(job.config))
+    return read if job.old is None else read.unionByName(onto.stored_tokens(job, job.old))
+
+
+def keep_shingles(job: Job, documents: DataFrame, source: Inputs | DataFrame | None) -> None:
+    """Save SHINGLES, for a later run onto this one. One action."""
+    if confirm_rule_of(job.config) is None:
+        job.put_rows("shingles", SHINGLES.arrow.empty_table(), {})
+    elif job.find("shingles") is None:
+        job.save("shingles", onto.list_shingles(job, documents, scan_again(job, source, tokens_of(job.config))))
 
 
 def scan_again(job: Job, source: Inputs | DataFrame | None, consumer: Consumer) -> DataFrame:

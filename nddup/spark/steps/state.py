@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -32,6 +32,21 @@ from nddup.stages.stage import dependencies_of
 from nddup.tables import table_called
 
 
+class OldTables(NamedTuple):
+    """The tables of the finished run that a run goes on from."""
+
+    documents: DataFrame
+    rejects: DataFrame
+    given: DataFrame
+    shingles: DataFrame
+    n_records: int
+    """Its records, which those of NEW are numbered after."""
+    noted: Mapping[str, Any]
+    """What is noted with its documents."""
+    reasons: Mapping[str, int]
+    """Its rejects by reason."""
+
+
 @dataclass
 class Job(RunEngine):
     """State shared by the steps of one run; each step takes it together with the results of earlier steps."""
@@ -44,6 +59,10 @@ class Job(RunEngine):
     """The tables reused from an earlier attempt, in order."""
     forced: Forced | None = None
     """The documents of `keep.force`."""
+    onto: str | None = None
+    without: Sequence[Sequence[str]] = ()
+    old: OldTables | None = None
+    """What `onto` names, once it is opened."""
 
     @property
     def threshold(self) -> Threshold:

@@ -27,7 +27,7 @@ def rows_of(sets: list[set[int]]) -> Ragged:
 
 
 def reach_of(new: Ragged, threshold: Threshold, finder: Finder | None = None) -> Reach:
-    return mark_new(new, sizes_of(new), threshold, finder)
+    return mark_new(new, sizes_of(new), threshold, finder and finder.keys)
 
 
 def sizes_of(rows: Ragged) -> NDArray[np.int32]:

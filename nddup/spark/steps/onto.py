@@ -1,0 +1,171 @@
+"""A run onto a finished run on Spark: the old records and shingles, which are not read again.
+
+    a folder            --open_old-->       OldTables
+    numbered records    --with_old-->       those of both runs, numbered
+    records, documents  --list_given-->     GIVEN, for the next run
+    lists of ids        --list_taken-->     the documents that leave
+    old documents       --stored_tokens-->  TOKENS of the texts of the old run
+    documents, TOKENS   --list_shingles-->  SHINGLES, for the next run
+
+What follows is made of the documents of both runs, by the steps of any other run. So nothing but reading is saved, and
+nothing is kept but what records said of themselves and the shingles that sketches lack.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from nddup.embedded.settle_onto import prints_of
+from nddup.errors import ConfigError
+from nddup.settings.plan import kind_of
+from nddup.settings.schema import Config
+from nddup.spark import schemas
+from nddup.spark.pairing import confirm
+from nddup.spark.session_tables import SparkFolder
+from nddup.spark.steps.state import Job, OldTables
+from nddup.tables import DOCUMENTS, GIVEN, SHINGLES, TAKEN_OUT
+
+PRINTED = ("sketch", "n_features", "token_fingerprint", "content_fingerprint", "n_tokens")
+"""The columns of DOCUMENTS of which a fingerprint of the sketch is made."""
+
+
+def open_old(job: Job, path: str) -> OldTables:
+    """Open the tables of the finished run that a run goes on from. One action, over two numbers of each record.
+
+    Raises:
+        OutputError: if it is no finished run, or a table is damaged.
+        ConfigError: if it kept nothing for a later run.
+    """
+    folder = SparkFolder(job.spark, path)
+    folder.open()
+    notes = {name: folder.counted(name) for name in ("documents", "rejects", "given", "shingles")}
+    if not all(notes.values()):
+        raise ConfigError(f"--onto {path}: this run kept nothing for a later one; run it with output.onto=true")
+    documents, rejects, given, shingles = (folder.table(name) for name in notes)
+    keys = documents.select("doc_key").unionByName(given.select("doc_key"))
+    last = keys.agg(F.max("doc_key")).collect()[0][0]
+    noted, reasons = notes["documents"]["noted"], notes["rejects"]["noted"]["reasons"]
+    return OldTables(documents, rejects, given, shingles, 0 if last is None else last + 1, noted, reasons)
+
+
+def with_old(numbered: DataFrame, old: OldTables, config: Config) -> DataFrame:
+    """Return the records of both runs.
+
+    Schema in:   as `collapse.number` gives, of NEW
+    Schema out:  the same; columns that only reading needs are null in old ones
+    Shuffles:  where old records gave another id than their document has, or became none, one by their numbers, unless
+        these are few.    Actions:  none.
+    """
+    renamed = old.given.select(
+        "doc_key", F.col("doc_id").alias("own_id"), F.col("parent").alias("own_parent"), F.lit(1).alias("is_given")
+    )
+    documents = old.documents.withColumn("sketch_fingerprint", _prints_of(config)(*PRINTED)).join(
+        renamed, "doc_key", "left"
+    )
+    named = {
+        "doc_id": F.when(F.col("is_given").isNull(), F.col("doc_id")).otherwise(F.col("own_id")),
+        "parent": F.when(F.col("is_given").isNull(), F.col("parent")).otherwise(F.col("own_parent")),
+    }
+    others = old.given.join(old.documents.select("doc_key"), "doc_key", "left_anti")
+    records = documents.withColumns(named).drop("own_id", "own_parent", "is_given", "group")
+    records = records.unionByName(others, allowMissingColumns=True)
+    is_made = F.col("reason").isNull() & F.col("doc_id").isNull()
+    made = F.when(is_made, F.concat_ws("#", "source", "record")).otherwise(F.col("doc_id"))
+    records = records.withColumns({"is_made": is_made, "doc_id": made})
+    new = numbered.withColumn("doc_key", F.col("doc_key") + old.n_records)
+    return new.unionByName(records, allowMissingColumns=True)
+
+
+def _prints_of(config: Config) -> Callable[..., Column]:
+    """Return a function that makes the fingerprint of each sketch, of the columns `PRINTED`."""
+
+    def make(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        for columns in batches:
+            rows = pa.table(dict(zip(PRINTED, columns, strict=True)))
+            types = pa.schema([DOCUMENTS.arrow.field(name) for name in PRINTED])
+            prints = prints_of(rows.cast(types), config)
+            yield pa.array(prints.to_pylist(), pa.binary()) if isinstance(prints, pa.ChunkedArray) else prints
+
+    made: Callable[..., Column] = F.arrow_udf(make, "binary")  # type: ignore[attr-defined]
+    return made
+
+
+def list_given(records: DataFrame, documents: DataFrame) -> DataFrame:
+    """Return the records that are no documents as they were read.
+
+    Schema in:   as `collapse.number` gives, before revisits are copied; DOCUMENTS
+    Schema out:  GIVEN
+    Shuffles:  both by their numbers, without sketches.    Actions:  none.
+    """
+    made = {"made_id": "doc_id", "made_parent": "parent"}
+    settled = documents.select(
+        "doc_key", *(F.col(name).alias(alias) for alias, name in made.items()), F.lit(1).alias("is")
+    )
+    given_id = F.when(F.col("is_made"), F.lit(None)).otherwise(F.col("doc_id"))
+    rows = records.withColumn("doc_id", given_id).select(*GIVEN.names).join(settled, "doc_key", "left")
+    is_same: Column = F.col("doc_id").eqNullSafe(F.col("made_id")) & F.col("parent").eqNullSafe(F.col("made_parent"))
+    return rows.where(F.col("is").isNull() | ~is_same).select(*GIVEN.names)
+
+
+def list_taken(job: Job, old: OldTables) -> DataFrame | None:
+    """Return the ids of the documents taken out, now or by a run before, each once; None without any.
+
+    Actions:  one for each way in which the list can be read, if there are several.
+    """
+    schema = schemas.table("doc_id string")
+    lists = [schemas.local_table(job.spark, schema, [(one,) for one in set(ids)]) for ids in job.without]
+    if len(lists) > 1:
+        known = [old.documents.join(F.broadcast(one), "doc_id", "left_semi").count() for one in lists]
+        lists = [lists[known.index(max(known))]]
+    if TAKEN_OUT in old.reasons:
+        lists.append(old.rejects.where(F.col("reason") == TAKEN_OUT).select("doc_id"))
+    return lists[0].union(lists[-1]).distinct() if lists else None
+
+
+def silent_of(old: OldTables) -> DataFrame:
+    """Return the REJECTS of the old run that stand for whole files: the others are made anew of its records."""
+    return old.rejects.join(old.given.select("source", "record"), ["source", "record"], "left_anti")
+
+
+def stored_tokens(job: Job, old: OldTables) -> DataFrame:
+    """Return TOKENS of the distinct texts of the old run: its sketches, where they hold all shingles, and SHINGLES.
+
+    Shuffles:  one of SHINGLES by node, unless these are few.    Actions:  none.
+    """
+    nodes = old.documents.where("doc_id = group")
+    named = nodes.select(F.col("doc_key").alias("node"), "token_fingerprint")
+    long = old.shingles.join(named, "node").select("token_fingerprint", F.col("shingles").alias("tokens"))
+    whole = nodes.where(_is_whole(job.config)).select("token_fingerprint", F.col("sketch").alias("tokens"))
+    return long.unionByName(whole)
+
+
+def _is_whole(config: Config) -> Column:
+    """Return whether a sketch holds all shingles of its text."""
+    is_front = kind_of(config.sketch).estimate == "smallest"
+    return (F.size("sketch") == F.col("n_features")) & F.lit(is_front)
+
+
+def list_shingles(job: Job, documents: DataFrame, tokens: DataFrame) -> DataFrame:
+    """Return SHINGLES of both runs.
+
+    Args:
+        job: the run.
+        documents: DOCUMENTS of both runs.
+        tokens: TOKENS of NEW, which is read again for them.
+
+    Shuffles:  the shingles of new texts twice; where documents are taken out, which may name a text anew, all.
+    """
+    old = job.old
+    nodes = documents.where(F.col("doc_id") == F.col("group")).where((F.size("sketch") > 0) & ~_is_whole(job.config))
+    nodes = nodes.select(F.col("doc_key").alias("node"))
+    if old is not None and not job.without and TAKEN_OUT not in old.reasons:
+        new = _named(confirm.list_texts(nodes.where(F.col("node") >= old.n_records), documents, tokens))
+        return old.shingles.select(*SHINGLES.names).unionByName(new)
+    stored = tokens if old is None else tokens.unionByName(stored_tokens(job, old))
+    return _named(confirm.list_texts(nodes, documents, stored))
+
+
+def _named(texts: DataFrame) -> DataFrame:
+    return texts.withColumnRenamed("tokens", "shingles").select(*SHINGLES.names)
