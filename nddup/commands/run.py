@@ -218,8 +218,7 @@ def _look_at_paths(options: argparse.Namespace) -> None:
 
     Only paths that are surely on this machine are checked: a setting may give Spark another default file system.
     """
-    from nddup.scanning.input_files import missing_input  # noqa: PLC0415
-    from nddup.scanning.table_snapshots import split_version  # noqa: PLC0415
+    from nddup.scanning.input_files import missing_input, split_version  # noqa: PLC0415
     from nddup.storage.local_storage import is_local, is_submitted  # noqa: PLC0415
 
     if options.config or is_submitted() or any("spark." in text for text in options.assignments):

@@ -15,8 +15,7 @@ from nddup.embedded.memory import BASE
 from nddup.errors import ConfigError
 from nddup.ground.shown import drop_login, parse_size
 from nddup.remote.addresses import is_remote, scheme_of, spell_bare
-from nddup.scanning.input_files import refuse_foreign
-from nddup.scanning.table_snapshots import split_version
+from nddup.scanning.input_files import refuse_foreign, split_version
 from nddup.scanning.walk import sizes_of
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import is_readable, is_submitted, local_path

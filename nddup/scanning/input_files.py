@@ -204,6 +204,18 @@ def refuse_foreign(paths: Iterable[str]) -> None:
             )
 
 
+def split_version(path: str) -> tuple[str, int | None]:
+    """Return the path of a table and the version after its last `@`; None if it has none, or is a path itself.
+
+    Example:
+        >>> split_version("/no/pages@12"), split_version("/no/pages")
+        (('/no/pages', 12), ('/no/pages', None))
+    """
+    folder, mark, version = path.rstrip("/").rpartition("@")
+    is_version = mark and version.isascii() and version.isdigit() and not os.path.lexists(path)
+    return (folder, int(version)) if is_version else (path, None)
+
+
 def missing_input(text: str) -> ConfigError:
     """Make the error for a missing INPUT; it explains a wildcard or a `~` that the shell did not expand."""
     quoted = ""

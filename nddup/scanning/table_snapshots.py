@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from nddup.errors import ConfigError, NddupError, OutputError, first_line, is_full
 from nddup.ground.start_up import CACHE_FOLDER, cache_folder
+from nddup.scanning.input_files import split_version
 
 PART_BYTES = 64 << 20
 """Bytes of rows in memory after which a copy goes on in another file, which another worker may read."""
@@ -63,18 +64,6 @@ class _Opened(NamedTuple):
     paths: list[str]
     schema: Callable[[], pa.Schema]
     rows: Callable[[], Iterable[pa.RecordBatch]]
-
-
-def split_version(path: str) -> tuple[str, int | None]:
-    """Return the path of a table and the version after its last `@`; None if it has none, or is a path itself.
-
-    Example:
-        >>> split_version("/no/pages@12"), split_version("/no/pages")
-        (('/no/pages', 12), ('/no/pages', None))
-    """
-    folder, mark, version = path.rstrip("/").rpartition("@")
-    is_version = mark and version.isascii() and version.isdigit() and not os.path.lexists(path)
-    return (folder, int(version)) if is_version else (path, None)
 
 
 def find_table(path: str) -> TablePath | None:
