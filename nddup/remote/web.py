@@ -104,7 +104,7 @@ def _ask(url: str, span: str) -> HTTPResponse:
     address = urlsplit(url)
     if address.username is not None or not address.hostname:
         raise UnreachableError(f"{spell_bare(url)}: expected https://HOST/FILE; a login belongs into ~/.netrc")
-    sent = address._replace(path=quote(address.path, safe="/%:@!$&'()*+,;=~-._"), fragment="").geturl()
+    sent = address._replace(path=quote(address.path, safe="/%:@!$&'(),;=*+~-._"), fragment="").geturl()
     asked = {"Accept-Encoding": "identity"} | ({"Range": span} if span else {})
     request = Request(sent, headers=asked)  # noqa: S310 - of a known scheme
     try:

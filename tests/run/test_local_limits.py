@@ -163,7 +163,7 @@ def test_auto_goes_on_with_spark_where_java_is(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("nddup.embedded.match.OF_MATCH", TOO_MUCH)
-    monkeypatch.setattr(command, "_prepare_spark", lambda *_: go_on)
+    monkeypatch.setattr(command, "_prepare_spark", lambda _options, config, _steps: (config, go_on))
     monkeypatch.setattr("nddup.engines.choose.has_java", lambda: has_java)
 
     status = cli.main(["run", str(pages), "--output", str(tmp_path / "run")])

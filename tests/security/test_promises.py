@@ -53,6 +53,13 @@ HELD: dict[str, str] = {
     "the same without the current": "test_current_folder.py: test_a_child_imports_from_where_its_parent_does",
     "What is secret by Spark's": "tests/run/test_redaction.py: test_no_secret_is_in_a_run",
     "URIs are written without": "tests/run/test_redaction.py: test_a_uri_loses_its_login",
+    "followed to the same scheme": "tests/remote/test_remote_inputs.py: test_redirects_keep_scheme_and_logins",
+    "no more bytes than were listed": "tests/remote/test_remote_inputs.py: test_time_and_bytes_are_bounded",
+    "a copy counts once it is whole": "tests/remote/test_remote_inputs.py: test_faults_give_equal_tables_or_one_line",
+    "fetch what a run names": "tests/remote/test_remote_inputs.py: test_a_file_that_changes_is_found",
+    "data files outside its folder": "tests/scanning/test_table_snapshots.py"
+    ": test_what_a_library_cannot_read_is_refused",
+    "a name with `..` is refused": "tests/remote/test_bucket_runs.py: test_another_writer_is_noticed",
     "resemblance is an estimate": "tests/sketching/test_estimates.py: test_estimates_are_those_of_the_papers",
 }  # fmt: skip
 """A part of a promise, and a test that holds it."""
@@ -61,9 +68,8 @@ ADVICE = """The command line|whoever writes|Settings `spark.*`|The installation|
 The machines of a Spark|Open them with|1.75 MB|What a repository or a run says|the address, the source|is Python's own|
 it looks in the current|A program that imports|Credentials belong|The permutation|they are in this|Someone who knows|
 a page of 23,000|Where such a page|Where texts come|Let the texts decide|sketches only propose|So does|A pair can still|
-two texts made alike|Set a secret|Sketches of different|Otherwise look|`nddup show RUN|`tests/""".replace(
-    "\n", ""
-).split("|")
+two texts made alike|Set a secret|of a run that is not|its pages are expanded|
+Sketches of different|Otherwise look|`nddup show RUN|`tests/""".replace("\n", "").split("|")
 """The beginnings of all other sentences: what is trusted, measured, or left to the reader."""
 
 
