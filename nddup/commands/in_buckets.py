@@ -2,13 +2,9 @@
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from nddup.ground.shown import print_out, spell_size
 from nddup.remote.addresses import is_bucket
-
-if TYPE_CHECKING:
-    pass
 
 READ = ("run", "onto")
 """Arguments that name finished results, to which some commands add a report or a note."""

@@ -36,7 +36,6 @@ TURNED = {"containment_a": "containment_b", "containment_b": "containment_a"}
 SHINGLES_TOGETHER = 1 << 23
 """Shingles in one array of the stored table: 64 MB."""
 
-
 ROWS_TOGETHER = 1 << 16
 """Old sketches that are looked at together: some 50 MB."""
 
@@ -161,12 +160,13 @@ class Onto:
         pairs = _Pairs(placed(self._pairs.first[rows]), placed(self._pairs.second[rows]), likeness)
         pairs = _Pairs.joined([pairs])
         large = self._large[is_changed[self._large[:, 0]]]
+        links = self._among.links[is_changed[self._among.links[:, 0]]]  # old sketches may be linked among themselves
         return replace(
             self._among,
             first=pairs.first.astype(np.int32),
             second=pairs.second.astype(np.int32),
             told=pairs.likeness,
-            links=np.sort(placed(self._among.links), axis=1).astype(np.int32),
+            links=np.sort(placed(links), axis=1).astype(np.int32),
             candidates=len(self._pairs.first),
             large=np.concatenate([placed(large[:, :2]), large[:, 2:]], axis=1),
         )

@@ -129,6 +129,15 @@ def test_a_batch_comes_after_all_others(tmp_path: Path, name: str | None, messag
         run([source], tmp_path / "new", {}, onto=str(tmp_path / "old"), batch=name)
 
 
+def test_a_run_with_heavy_sketches_is_refused(tmp_path: Path) -> None:
+    """What `pairs.max_postings` leaves out is not kept, so a later run would lose pairs."""
+    rows = [{"id": f"d{n}", "text": " ".join(f"w{k}" for k in range(60)) + f" {n}"} for n in range(9)]
+    source = write_rows(tmp_path / "a.jsonl", rows)
+    run([source], tmp_path / "old", {"pairs": {"max_postings": 2}}, batch="a")
+    with pytest.raises(ConfigError, match=r"pairs\.max_postings took effect"):
+        run([source], tmp_path / "new", {"pairs": {"max_postings": 2}}, onto=str(tmp_path / "old"), batch="b")
+
+
 CHANGES = {
     "candidates": {"node_a": -1, "node_b": 10**9},
     "shingles": {"node": 77},
