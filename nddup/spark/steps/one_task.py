@@ -60,7 +60,7 @@ def decide_here(job: Job, sketched: Made, source: Collection | DataFrame | None)
     documents = sources.documents.table.select(*DOCUMENTS.names)
     found = _ask(job, documents.withColumn("tokens", F.lit(None).cast("array<long>")))
     if found is not None and found.wanted is not None:
-        texts = _texts_of(job, again, found.wanted).repartition(1)
+        texts = _texts_of(job, documents, again, found.wanted).repartition(1)
         both = documents.coalesce(1).unionByName(texts, allowMissingColumns=True)
         found = _ask(job, both, found.matches)
     return None if found is None else Decided(found.tables, found.stages)
@@ -90,17 +90,16 @@ def _ask(job: Job, rows: DataFrame, matches: bytes = b"") -> Answers | None:
     return read_answers(zip(*(column.to_pylist() for column in answered.columns), strict=True))
 
 
-def _texts_of(job: Job, source: Inputs | DataFrame | None, wanted: pa.Table) -> DataFrame:
+def _texts_of(job: Job, documents: DataFrame, source: Inputs | DataFrame | None, wanted: pa.Table) -> DataFrame:
     """Return NODE_TEXTS of these documents, each once from a task, lazily."""
     keys, contents, marks = (wanted[name].to_pylist() for name in one_task.WANTED_NAMES)
     tokens = tokens_of(job.config, frozenset(contents))
     nodes = dict(zip(marks, keys, strict=True))
-    read = scan_again(job, source, SentTokens(tokens, nodes, one_task.lay_texts, NODE_TEXTS))
-    if job.old is None:
-        return read
+    if job.shingles is None:
+        return scan_again(job, source, SentTokens(tokens, nodes, one_task.lay_texts, NODE_TEXTS))
     named = local_table(job.spark, table("token_fingerprint binary, doc_key long"), list(nodes.items()))
-    stored = stored_tokens(job, job.old).join(F.broadcast(named), "token_fingerprint")
-    return read.unionByName(stored.select(*NODE_TEXTS.names)).dropDuplicates(["doc_key"])
+    stored = stored_tokens(documents, job.shingles, job.config)
+    return stored.join(F.broadcast(named), "token_fingerprint").select(*NODE_TEXTS.names)
 
 
 def take_pairs(job: Job, decided: Decided) -> Made:

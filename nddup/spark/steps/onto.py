@@ -4,8 +4,8 @@
     numbered records    --with_old-->       those of both runs, numbered
     records, documents  --list_given-->     GIVEN, for the next run
     lists of ids        --list_taken-->     the documents that leave
-    old documents       --stored_tokens-->  TOKENS of the texts of the old run
-    documents, TOKENS   --list_shingles-->  SHINGLES, for the next run
+    documents, TOKENS   --list_shingles-->  SHINGLES of both runs: those of NEW are read
+    both                --stored_tokens-->  TOKENS of their texts, for what compares them now and in the next run
 
 What follows is made of the documents of both runs, by the steps of any other run. So nothing but reading is saved, and
 nothing is kept but what records said of themselves and the shingles that sketches lack.
@@ -129,15 +129,17 @@ def silent_of(old: OldTables) -> DataFrame:
     return old.rejects.join(old.given.select("source", "record"), ["source", "record"], "left_anti")
 
 
-def stored_tokens(job: Job, old: OldTables) -> DataFrame:
-    """Return TOKENS of the distinct texts of the old run: its sketches, where they hold all shingles, and SHINGLES.
+def stored_tokens(documents: DataFrame, shingles: DataFrame, config: Config) -> DataFrame:
+    """Return TOKENS of the distinct texts of a run: its sketches, where they hold all shingles, and SHINGLES.
 
+    Schema in:   DOCUMENTS, SHINGLES
+    Schema out:  TOKENS, each once
     Shuffles:  one of SHINGLES by node, unless these are few.    Actions:  none.
     """
-    nodes = old.documents.where("doc_id = group")
+    nodes = documents.where((F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0))
     named = nodes.select(F.col("doc_key").alias("node"), "token_fingerprint")
-    long = old.shingles.join(named, "node").select("token_fingerprint", F.col("shingles").alias("tokens"))
-    whole = nodes.where(_is_whole(job.config)).select("token_fingerprint", F.col("sketch").alias("tokens"))
+    long = shingles.join(named, "node").select("token_fingerprint", F.col("shingles").alias("tokens"))
+    whole = nodes.where(_is_whole(config)).select("token_fingerprint", F.col("sketch").alias("tokens"))
     return long.unionByName(whole)
 
 
@@ -163,7 +165,7 @@ def list_shingles(job: Job, documents: DataFrame, tokens: DataFrame) -> DataFram
     if old is not None and not job.without and TAKEN_OUT not in old.reasons:
         new = _named(confirm.list_texts(nodes.where(F.col("node") >= old.n_records), documents, tokens))
         return old.shingles.select(*SHINGLES.names).unionByName(new)
-    stored = tokens if old is None else tokens.unionByName(stored_tokens(job, old))
+    stored = tokens if old is None else tokens.unionByName(stored_tokens(old.documents, old.shingles, job.config))
     return _named(confirm.list_texts(nodes, documents, stored))
 
 

@@ -83,7 +83,7 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
 
     found = job.find("confirmed")
     if found is None:
-        tokens = _read_tokens(job, source)
+        tokens = _read_tokens(job, documents, source)
         placed = confirm.place_pairs(matches.table, partitions=matches.partitions)
         compared = confirm.confirm_pairs(placed, documents.table, tokens, rule, partitions=matches.partitions)
         written = job.write("confirmed", compared, confirm.COUNTS)
@@ -104,21 +104,23 @@ def list_family_texts(
     """Return the tokens of families whose pairs are made anew, lazily; None if the sketches decide."""
     if confirm_rule_of(job.config) is None:
         return None
-    return confirm.list_texts(families, documents.table, _read_tokens(job, source))
+    return confirm.list_texts(families, documents.table, _read_tokens(job, documents, source))
 
 
-def _read_tokens(job: Job, source: Inputs | DataFrame | None) -> DataFrame:
-    """Return TOKENS of all records, lazily; those of the run that this one goes on from are stored."""
-    read = scan_again(job, source, tokens_of(job.config))
-    return read if job.old is None else read.unionByName(onto.stored_tokens(job, job.old))
+def _read_tokens(job: Job, documents: Documents, source: Inputs | DataFrame | None) -> DataFrame:
+    """Return TOKENS of all documents, lazily; where they are saved for a later run, nothing is read."""
+    if job.shingles is not None:
+        return onto.stored_tokens(documents.table, job.shingles, job.config)
+    return scan_again(job, source, tokens_of(job.config))
 
 
 def keep_shingles(job: Job, documents: DataFrame, source: Inputs | DataFrame | None) -> None:
     """Save SHINGLES, for a later run onto this one. One action."""
     if confirm_rule_of(job.config) is None:
         job.put_rows("shingles", SHINGLES.arrow.empty_table(), {})
-    elif job.find("shingles") is None:
-        job.save("shingles", onto.list_shingles(job, documents, scan_again(job, source, tokens_of(job.config))))
+    else:
+        listed = onto.list_shingles(job, documents, scan_again(job, source, tokens_of(job.config)))
+        job.shingles = job.save("shingles", listed).table
 
 
 def scan_again(job: Job, source: Inputs | DataFrame | None, consumer: Consumer) -> DataFrame:

@@ -63,6 +63,8 @@ class Job(RunEngine):
     without: Sequence[Sequence[str]] = ()
     old: OldTables | None = None
     """What `onto` names, once it is opened."""
+    shingles: DataFrame | None = None
+    """SHINGLES of all documents, once they are saved for a later run: texts are not read again then."""
 
     @property
     def threshold(self) -> Threshold:
