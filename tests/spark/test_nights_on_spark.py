@@ -25,6 +25,7 @@ def write_batches(folder: Path) -> None:
             for n in range(shift * 3, shift * 3 + 5)
         ]
         rows += [{"text": "short", "lang": "a"}, {"text": f"{' '.join(words[::2])} {night}", "lang": "b"}]
+        rows += [{"id": f"s{night}", "text": f"{' '.join(words[-12:])} {night}", "lang": "a"}]  # whole in its sketch
         rows += [{"id": "d9", "text": f"another text of one id, {night}", "lang": "a"}]
         (folder / night).mkdir(parents=True)
         (folder / night / "none.jsonl").write_text("{\n", encoding="utf-8")
