@@ -26,7 +26,7 @@ from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import fingerprints_of, one_chunk, ragged_of
 from nddup.matching.lookups import Keyed, Matching, Postings, Rows, hash_strings, key_rows, spread_rows
 from nddup.repository.commits import Segment
-from nddup.repository.places import SEGMENTS, Place
+from nddup.repository.places import SEGMENTS, Place, opened_folder
 from nddup.repository.segment_files import SEGMENT, read_table, require_file
 from nddup.repository.sound_values import find_fault, find_fault_in_table
 
@@ -151,10 +151,10 @@ def _is_whole(folder: Path) -> bool:
 
 def _set_aside(folder: Path) -> None:
     """Remove a damaged mapped folder, if there is one; readers that have mapped its files keep them."""
-    aside = folder.with_name(f".{FOLDER}-{token_hex(6)}")
-    with suppress(OSError):
-        os.rename(folder, aside)  # noqa: PTH104 - whole, so that no reader finds half of it
-        shutil.rmtree(aside, ignore_errors=True)
+    aside = f".{FOLDER}-{token_hex(6)}"
+    with suppress(OSError), opened_folder(folder.parent.parent) as all_, opened_folder(folder.parent.name, all_) as at:
+        os.rename(folder.name, aside, src_dir_fd=at, dst_dir_fd=at)  # whole, so that no reader finds half of it
+        shutil.rmtree(aside, ignore_errors=True, dir_fd=at)
 
 
 def make_parts(repo: Place, segment: Segment, matching: Matching) -> Parts:

@@ -15,7 +15,8 @@ import hashlib
 import os
 import shutil
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from stat import S_ISDIR, S_ISREG
@@ -236,11 +237,8 @@ class DiskPlace:
 
     def remove_segment(self, segment: str) -> None:
         """As `Place.remove_segment`. No link is followed, also one that somebody puts there at this moment."""
-        number = os.open(self.folder / SEGMENTS, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            shutil.rmtree(segment, dir_fd=number)
-        finally:
-            os.close(number)
+        with opened_folder(self.folder / SEGMENTS) as segments:
+            shutil.rmtree(segment, dir_fd=segments)
 
     def measure(self, name: str) -> tuple[int, str]:
         """As `Place.measure`."""
@@ -264,19 +262,28 @@ class DiskPlace:
 
 
 def remove_mapped_drafts(folder: Path, before: float) -> None:
-    """Remove drafts of mapped folders that were written before a time and never renamed."""
-    segments = folder / SEGMENTS
-    with suppress(FileNotFoundError):  # a bucket of which nothing was copied here yet
+    """Remove drafts of mapped folders that were written before a time and never renamed. No link is followed."""
+    with suppress(OSError), opened_folder(folder / SEGMENTS) as segments:  # a bucket may have no copy here yet
         for name in os.listdir(segments):  # noqa: PTH208 - another process may remove what was listed
-            if not (segments.is_symlink() or (segments / name).is_symlink()):
-                _remove_drafts_in(segments / name, before)
+            with suppress(OSError), opened_folder(name, segments) as segment:
+                _remove_drafts_in(segment, before)
 
 
-def _remove_drafts_in(segment: Path, before: float) -> None:
-    with suppress(OSError):
-        for draft in segment.glob(".mapped-*"):
-            if draft.lstat().st_mtime < before:
-                shutil.rmtree(draft)  # refuses a link
+def _remove_drafts_in(segment: int, before: float) -> None:
+    for name in os.listdir(segment):
+        with suppress(OSError):
+            if name.startswith(".mapped-") and os.lstat(name, dir_fd=segment).st_mtime < before:
+                shutil.rmtree(name, dir_fd=segment)
+
+
+@contextmanager
+def opened_folder(folder: Path | str, above: int | None = None) -> Iterator[int]:
+    """Open a folder, but no link to one: what is done there is not led elsewhere by a link that appears meanwhile."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+    try:
+        yield number
+    finally:
+        os.close(number)
 
 
 def flush_folder(folder: Path) -> None:
