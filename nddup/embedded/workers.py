@@ -22,6 +22,7 @@ from nddup.embedded.processes import FEW_BYTES, Processes
 from nddup.errors import FULL, NddupError
 from nddup.ground.columns import one_chunk, pieces_of
 from nddup.reading.formats import FileHead
+from nddup.remote.addresses import is_remote
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Consumer, RecordLimits
 from nddup.scanning.local_files import DividedError, FilePart, cut_file, read_texts, scan_files, scan_part
@@ -178,18 +179,36 @@ def in_collection_order(rows: pa.Table, collection: Collection) -> pa.Table:
     return rows if (np.diff(order) == 1).all() else rows.take(pa.array(order))
 
 
-def scan_here(tasks: Iterable[Task], consumer: Consumer, limits: RecordLimits) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all tasks, read in this process.
+def reading_order(tasks: Sequence[Task], passes: int) -> list[int]:
+    """Return the places of tasks as they are begun: the largest first, so that all workers end at about the same time.
+
+    Where any of their files lie elsewhere, one file comes after another instead, from the last in the first of these
+    passes, from the first in the next: of the copies that have no room together (`nddup.remote.kept_copies`), those
+    that a pass, or the look at all heads, has left are then the first to be read.
+    """
+    if any(is_remote(name) for task in tasks for name in task.names):
+        return sorted(range(len(tasks)), key=lambda place: (tasks[place].names[0], place), reverse=passes % 2 == 0)
+    return sorted(range(len(tasks)), key=lambda place: (-tasks[place].size, place))
+
+
+def scan_here(
+    tasks: Sequence[Task], order: Iterable[int], consumer: Consumer, limits: RecordLimits
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all tasks, read in this process in an order of their places, in the order of the tasks.
 
     Raises:
         DividedError: after all rows, naming the files that were divided inside a record.
     """
     divided = set[str]()
-    for task in tasks:
+    made: dict[int, list[pa.RecordBatch]] = {}
+    for place in order:
+        batches = made.setdefault(place, [])
         try:
-            yield from task.run(consumer, limits)
+            batches.extend(tasks[place].run(consumer, limits))
         except DividedError as error:
             divided |= error.sources
+    for place in range(len(tasks)):
+        yield from made.pop(place)
     if divided:
         raise DividedError(divided)
 
@@ -207,6 +226,7 @@ class Workers:
         most_compared: most pairs of sketches that the search may compare; None: any number.
         read_again: the files that were divided inside a record, and read again from their start.
         parts: PARTS of the collection as it was read first, if it was: where a later pass looks for records.
+        passes: how often tasks were read.
     """
 
     count: int
@@ -217,6 +237,7 @@ class Workers:
     most_compared: int | None = None
     read_again: set[str] = field(default_factory=set)
     parts: pa.Table | None = None
+    passes: int = 0
 
     def __post_init__(self) -> None:
         """Make the pool of threads; a thread starts when it is first needed."""
@@ -277,17 +298,21 @@ class Workers:
         else:
             tasks, size = [], source.nbytes
         if self.count == 1 or size < FEW_BYTES:
-            made = (
-                scan_here(tasks, consumer, limits) if isinstance(source, Collection) else scan_texts(source, consumer)
-            )
-            return pa.Table.from_batches(made, consumer.table.arrow)
+            if isinstance(source, Collection):
+                return self._run_here(tasks, consumer, limits)
+            return pa.Table.from_batches(scan_texts(source, consumer), consumer.table.arrow)
         return self._run_apart(tasks, source, (consumer, limits))
 
     def run(self, tasks: Sequence[Task], consumer: Consumer, limits: RecordLimits) -> pa.Table:
         """Return the rows of some tasks, in order; errors as of `scan`."""
         if self.count == 1 or sum(task.size for task in tasks) < FEW_BYTES:
-            return pa.Table.from_batches(scan_here(tasks, consumer, limits), consumer.table.arrow)
+            return self._run_here(tasks, consumer, limits)
         return self._run_apart(tasks, None, (consumer, limits))
+
+    def _run_here(self, tasks: Sequence[Task], consumer: Consumer, limits: RecordLimits) -> pa.Table:
+        order = reading_order(tasks, self.passes)
+        self.passes += 1
+        return pa.Table.from_batches(scan_here(tasks, order, consumer, limits), consumer.table.arrow)
 
     def _run_apart(
         self, tasks: Sequence[Task], source: Collection | pa.Table | None, order: tuple[Consumer, RecordLimits]
@@ -332,7 +357,8 @@ class Workers:
         free = list(workers)
         for connection in free:
             _send(connection, order, tasks[0])
-        waiting = sorted(enumerate(tasks), key=lambda one: (one[1].size, -one[0]))  # the largest is taken first
+        waiting = reading_order(tasks, self.passes)[::-1]
+        self.passes += 1
         busy: dict[Connection, int] = {}
         tables: dict[int, pa.Table] = {}
         divided = set[str]()
@@ -341,9 +367,9 @@ class Workers:
         self.report_progress("reading", 0, whole)
         while waiting or busy:
             while waiting and free:
-                number, task = waiting.pop()
+                number = waiting.pop()
                 busy[connection := free.pop()] = number
-                _send(connection, (task, str(spool / f"{number}.arrow")), task)
+                _send(connection, (tasks[number], str(spool / f"{number}.arrow")), tasks[number])
             for ready in wait(list(busy)):
                 connection = cast("Connection", ready)
                 number = busy.pop(connection)

@@ -31,7 +31,14 @@ from nddup.remote.addresses import RemoteFile, spell_bare
 from nddup.remote.fetch import list_remote, read_remote
 
 CACHE_SIZE = "NDDUP_CACHE_SIZE"
-"""Environment variable with the bytes that the copies may have together, such as 50g; else half of the free disk."""
+"""Environment variable with the bytes that the copies may have together, such as 50g; else half of the free disk.
+
+Where inputs of T bytes have room for only R, n passes fetch T + (n - 1) (T - R), and in each pass some files more: what
+a pass needs is known only after the one before, so its bytes are kept here or fetched again. A run has two passes, to
+sketch and to confirm, one more for `output.kept`, and one more for files of at most `SMALL`, whose heads are all of
+them. So at most twice the inputs are fetched with any room in two passes, with R of half of T in three, and with two
+thirds in four, as `reading_order` of the embedded workers begins with what is left.
+"""
 
 UNUSED_SECONDS = 30 * 86_400
 """Seconds without use after which a note or a copy is removed."""

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
+from nddup.embedded import workers
 from nddup.errors import ConfigError, UnreachableError
 from nddup.remote import fetch, kept_copies, web
 from nddup.remote.addresses import RemoteFile
@@ -135,6 +136,27 @@ def test_inputs_are_sent_once_where_their_copies_have_room(
     assert tables(tmp_path / "out") == expected
     whole = sum(map(len, server.files.values()))
     assert server.sent <= (3 if room else 1) * whole + server.asked
+
+
+@pytest.mark.usefixtures("_alone")
+@pytest.mark.parametrize(("setting", "share"), [("output.kept=none", 1 / 2), ("output.kept=jsonl", 2 / 3)])
+def test_inputs_are_sent_at_most_twice_where_most_copies_have_room(
+    setting: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are read one after another, in turn from the last and from the first; heads and kept records are passes."""
+    monkeypatch.setattr(workers, "LEAST_TASK_BYTES", 1)
+    files = {
+        f"/in/{number:02}.jsonl": "".join(
+            f"{json.dumps({'id': f'd{n}', 'text': text_of(n)})}\n" for n in range(number * 20, number * 20 + 20)
+        ).encode()
+        for number in range(24)
+    }
+    whole, largest = sum(map(len, files.values())), max(map(len, files.values()))
+    monkeypatch.setenv("NDDUP_CACHE_SIZE", str(int(share * whole) + 2 * largest))
+    with serving(files) as server:
+        assert run(urls(server), tmp_path / "out", setting) == 0
+        assert server.sent <= 2 * whole + server.asked
+    assert len(pq.read_table(tmp_path / "out" / "documents")) == 480
 
 
 def test_a_file_that_changes_is_found(server: FaultyServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
