@@ -121,12 +121,22 @@ def look_at(url: str) -> RemoteFile:
         return file_of(url, files.info(root, refresh=True))
 
 
-def stream_bucket(url: str, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes of a file from `start` to `end`, in pieces. Raises OSError."""
+def stream_bucket(url: str, start: int, end: int, seconds: float) -> Iterator[bytes]:
+    """Yield the bytes of a file from `start` to `end`, in pieces. Raises OSError, also after some seconds.
+
+    A client that is not asynchronous, as that of the Hub, is only asked for no piece after them.
+    """
+    from fsspec.asyn import AsyncFileSystem  # noqa: PLC0415 - an extra
+
     files, root = client_of(url)
+    until = time.monotonic() + seconds
     for low in range(start, end, PIECE):
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("it comes too slowly")
+        limit = {"timeout": left} if isinstance(files, AsyncFileSystem) else {}
         with as_os_error():
-            piece = bytes(files.cat_file(root, start=low, end=min(low + PIECE, end)))
+            piece = bytes(files.cat_file(root, start=low, end=min(low + PIECE, end), **limit))
         yield piece
         if len(piece) < min(low + PIECE, end) - low:
             return

@@ -62,15 +62,17 @@ def read_remote(file: RemoteFile, start: int = 0, end: int | None = None) -> Ite
     while at < end:
         before = at
         try:
-            for piece in _stream(file, at, end):
+            for piece in _stream(file, at, end, limit - time.monotonic()):
                 at += len(piece)
                 yield piece
                 if time.monotonic() > limit:
-                    raise UnreachableError(f"{spell_bare(file.url)}: comes slower than {LEAST_RATE >> 10} KB a second")
+                    break
         except (FileNotFoundError, PermissionError) as error:
             raise UnreachableError(f"{spell_bare(file.url)}: cannot be read any more ({first_line(error)})") from error
         except OSError as error:
             why = error
+        if at < end and time.monotonic() > limit:
+            raise UnreachableError(f"{spell_bare(file.url)}: comes slower than {LEAST_RATE >> 10} KB a second")
         if at < end:
             failed = 1 if at > before else failed + 1
             _wait(file.url, failed, why)
@@ -80,8 +82,10 @@ def read_remote(file: RemoteFile, start: int = 0, end: int | None = None) -> Ite
             raise FileChangedError(f"{spell_bare(file.url)}: changed since it was listed; run the command again")
 
 
-def _stream(file: RemoteFile, start: int, end: int) -> Iterator[bytes]:
-    return stream_web(file, start, end) if scheme_of(file.url) in WEB else stream_bucket(file.url, start, end)
+def _stream(file: RemoteFile, start: int, end: int, seconds: float) -> Iterator[bytes]:
+    if scheme_of(file.url) in WEB:
+        return stream_web(file, start, end)
+    return stream_bucket(file.url, start, end, seconds)
 
 
 def _try(url: str, ask: Callable[[], R]) -> R:

@@ -7,10 +7,14 @@ A redirect is followed `MOST_REDIRECTS` times and never to another scheme. A log
 `https://`, and goes to the host that it is for, and no other.
 """
 
+import io
 import re
+import socket
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException, HTTPMessage, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection
 from netrc import NetrcParseError, netrc
 from typing import IO, Any, NoReturn
 from urllib.error import HTTPError, URLError
@@ -34,6 +38,9 @@ PIECE = 1 << 20
 SILENCE = 30.0
 """Seconds for which a server may send nothing."""
 
+HEADER_SECONDS = 60.0
+"""Seconds for which a server may send one header, however many bytes come meanwhile."""
+
 MOST_REDIRECTS = 5
 
 _PASSING = frozenset([408, 425, 429, 500, 502, 503, 504])
@@ -50,13 +57,68 @@ class _NoSuchBytesError(OSError):
     """The server says that the file has no such bytes, as it does of an empty one."""
 
 
+class _Received(io.RawIOBase):
+    """The bytes that a server sends; each waits for `SILENCE` at most, and while `until` is set, not beyond it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket, self._bytes = sock, sock.makefile("rb", buffering=0)
+        self.until: float | None = time.monotonic() + HEADER_SECONDS
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:  # noqa: ANN401 - as its base
+        if self.until is None:
+            self._socket.settimeout(SILENCE)
+            return self._bytes.readinto(buffer)
+        left = self.until - time.monotonic()
+        if left > 0:
+            self._socket.settimeout(min(SILENCE, left))
+            with suppress(TimeoutError):
+                return self._bytes.readinto(buffer)
+        raise TimeoutError("the header of its answer does not come in time")
+
+    def close(self) -> None:
+        self._bytes.close()
+        super().close()
+
+
+class _Response(HTTPResponse):
+    """An answer whose header has come within `HEADER_SECONDS`, or it is an error."""
+
+    def __init__(self, sock: socket.socket, *others: Any, **named: Any) -> None:  # noqa: ANN401 - as its base
+        super().__init__(sock, *others, **named)
+        received = _Received(sock)
+        self.fp.close()
+        self.received, self.fp = received, io.BufferedReader(received)
+
+
+class _Connection(HTTPConnection):
+    response_class = _Response
+
+
+class _SafeConnection(HTTPSConnection):
+    response_class = _Response
+
+
+class _Http(HTTPHandler):
+    def http_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(_Connection, req)
+
+
+class _Https(HTTPSHandler):
+    def https_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(_SafeConnection, req)
+
+
 class _Redirects(HTTPRedirectHandler):
     max_redirections = MOST_REDIRECTS
 
     def redirect_request(  # noqa: PLR0913, PLR0917 - as urllib calls it
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request:
-        del fp, msg, headers
+        del msg, headers
+        fp.close()  # else what it sends beside the address would be read
         before, after = urlsplit(req.full_url), urlsplit(urljoin(req.full_url, newurl))
         if after.scheme.lower() != before.scheme.lower():
             raise UnreachableError(
@@ -89,7 +151,7 @@ def _with_login(request: Request) -> Request:
 def _opener() -> OpenerDirector:
     """Return a client of http and https alone."""
     opener = OpenerDirector()
-    for handler in (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, _Redirects, HTTPErrorProcessor):
+    for handler in (ProxyHandler, _Http, _Https, HTTPDefaultErrorHandler, _Redirects, HTTPErrorProcessor):
         opener.add_handler(handler())
     return opener
 
@@ -116,6 +178,7 @@ def _ask(url: str, span: str) -> HTTPResponse:
         raise OSError(f"{error.reason}") from error
     except (HTTPException, ValueError) as error:
         raise OSError(f"{type(error).__name__} {error}".strip()) from error
+    answer.received.until = None
     encoding = answer.headers.get("Content-Encoding", "identity").lower()
     if encoding != "identity":
         answer.close()

@@ -63,6 +63,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(int(fault), {})
         elif fault == "reset":
             self.close_connection = True
+        elif fault == "dripped header":
+            self._drip()
         else:
             self._send(content, fault)
 
@@ -71,6 +73,13 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {"Content-Length": "0", **headers}.items():
             self.send_header(name, value)
         self.end_headers()
+
+    def _drip(self) -> None:
+        """Send a header whose every byte comes in time, and whose end comes not."""
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: ")
+        for _ in range(200):
+            time.sleep(0.05)
+            self.wfile.write(b"x")
 
     def _send(self, content: bytes, fault: str) -> None:
         size, headers, status = len(content), {"ETag": f'"{sha256(content).hexdigest()[:16]}"'}, 200
@@ -89,6 +98,9 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
+        self.wfile.flush()
+        if fault == "late":
+            time.sleep(0.5)
         body = content[low:high]
         pieces = [body[: len(body) // 2]] if fault == "cut" else [body]
         if fault == "slow":

@@ -1,7 +1,9 @@
 """Files in buckets, on the Hub and on web servers as INPUT: the tables of a folder, or one line that says why not."""
 
+import io
 import json
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -250,14 +252,14 @@ def test_redirects_keep_scheme_and_logins(tmp_path: Path, monkeypatch: pytest.Mo
     assert request.get_header("Authorization", "").startswith("Basic ")
     follow: Any = web._Redirects().redirect_request  # noqa: SLF001
     request.timeout = 1
-    same = follow(request, None, 302, "", {}, "/b")
-    away = follow(request, None, 302, "", {}, "https://two.example/b")
+    same = follow(request, io.BytesIO(), 302, "", {}, "/b")
+    away = follow(request, io.BytesIO(), 302, "", {}, "https://two.example/b")
     assert same.get_header("Authorization", "").startswith("Basic ")
     assert away.get_header("Authorization") is None
     assert away.get_header("Range") == "bytes=0-0"
     assert web._with_login(Request("http://one.example/a")).get_header("Authorization") is None  # noqa: SLF001
     with pytest.raises(UnreachableError, match="another scheme"):
-        follow(request, None, 302, "", {}, "http://one.example/b")
+        follow(request, io.BytesIO(), 302, "", {}, "http://one.example/b")
 
 
 @pytest.mark.usefixtures("_alone")
@@ -273,6 +275,16 @@ def test_time_and_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(fetch, "LEAST_RATE", 1 << 30)
         with pytest.raises(UnreachableError, match="comes slower than"):
             list(fetch.read_remote(file))
+        with monkeypatch.context() as patched:
+            patched.setattr(web, "HEADER_SECONDS", 0.3)
+            patched.setattr(fetch, "ATTEMPTS", 2)
+            server.fault, begun = (lambda: "dripped header"), time.monotonic()
+            with pytest.raises(UnreachableError, match="does not come in time"):
+                fetch.list_remote(f"{server.address}/a")
+            assert time.monotonic() - begun < 5
+            server.fault = lambda: "late"  # the limit of the header is none of the body
+            assert web.look_at_web(f"{server.address}/a").size == len(content)
+            assert b"".join(web.stream_web(file, 0, len(content))) == content
         monkeypatch.setenv("NDDUP_CACHE_SIZE", "1k")
         kept_copies.list_kept([f"{server.address}/a"])
         with pytest.raises(UnreachableError, match="raise NDDUP_CACHE_SIZE"):
