@@ -108,8 +108,13 @@ _TEXT_TYPES: Final = frozenset(
     for name in ("json", "xml", "javascript", "x-javascript", "ecmascript", "sql", "x-sh", "x-shellscript", "x-patch",
                  "x-diff", "yaml", "x-yaml", "toml", "x-tex", "x-latex", "x-perl", "x-python", "x-php", "x-ndjson")
 )  # fmt: skip
-_UNTEXT_TYPES: Final = frozenset({"text/rtf", "text/richtext", "text/x-vcard", "text/vcard"})
-_PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml", "text/x-amp-html", "text/enriched"})
+_UNTEXT_TYPES: Final = frozenset({"text/rtf", "text/x-vcard", "text/vcard"})
+_PAGE_TYPES: Final = frozenset(
+    {"text/html", "application/xhtml+xml", "text/x-amp-html", "text/enriched", "text/richtext"}
+)
+_DOCUMENTS: Final = (b"%PDF", b"{\\rtf", b"%!PS")
+"""How documents begin that are no text, whatever type is declared: RTF is often sent as `text/richtext`."""
+
 _EXCERPT_BYTES = 4 * EXCERPT_LENGTH
 
 
@@ -554,6 +559,8 @@ def _decode_lines(data: bytes) -> bytes:
 
 def _is_text(kind: str, data: bytes) -> bool:
     """Return whether a part is read: a text by its type, or bytes of no declared type that are a text."""
+    if data.startswith(_DOCUMENTS):
+        return False
     if kind.startswith(("text/", "multipart/")):  # of a multipart, only one whose boundary does not occur
         return kind not in _UNTEXT_TYPES
     if (
@@ -562,7 +569,7 @@ def _is_text(kind: str, data: bytes) -> bool:
         or (kind.startswith("application/") and kind.endswith(("+xml", "+json")))
     ):
         return True
-    if kind != "application/octet-stream" or _CONTROLS.search(data) or data.startswith((b"%PDF", b"{\\rtf", b"%!PS")):
+    if kind != "application/octet-stream" or _CONTROLS.search(data):
         return False
     try:
         return _LETTER.search(data.decode()) is not None

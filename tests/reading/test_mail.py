@@ -157,6 +157,20 @@ def test_an_encoding_is_known_by_its_word_and_its_bytes(encoding: str, body: str
     assert (found.fields, found.replaced, found.unread.parts) == ((words,), 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("kind", "body", "words", "unread"),
+    [
+        ("richtext", "This is <bold>a part</bold>", ["This", "is", "a", "part"], 0),
+        ("richtext", "{\\rtf1\\ansi a part}", [], 1),
+        ("plain", "%PDF-1.4 obj", [], 1),
+    ],
+)
+def test_the_bytes_of_a_part_decide_whether_it_is_text(kind: str, body: str, words: list[str], unread: int) -> None:
+    """Text with the marks of RFC 1341 is read; documents that are no text are not, whatever type they have."""
+    found = one(MIMEText(body, kind).as_bytes())
+    assert (record_text(found).split(), found.unread.parts) == (words, unread)
+
+
 @pytest.mark.parametrize("other", ["calendar", "x-notes"])
 def test_a_form_of_another_type_comes_last(other: str) -> None:
     """An invitation is its text, not its calendar, which has more words."""
