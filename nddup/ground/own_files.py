@@ -4,20 +4,22 @@
     make_own        make a folder that only this user writes
     open_own        open a file if it is this user's, or root's
 
-A folder is safe if it and every folder above it, down the real path, belong to this user or to root and nobody else may
+A folder is safe if it and every folder and link on the way to it belong to this user or to root and nobody else may
 write in them. Then nobody else can exchange what lies below, so one look is enough. Folders above it may be open to all
-if they are sticky, as `/tmp`: there only the owner can exchange a folder. The file itself is looked at once it has been
-opened. All of this costs some 30 µs for a folder, and 2 µs for a file.
+if they are sticky, as `/tmp`: there only the owner can exchange a folder or link. The file itself is looked at once it
+has been opened. All of this costs some 30 µs for a folder, and 2 µs for a file.
 """
 
 import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG, S_ISVTX, S_IWGRP, S_IWOTH
+from stat import S_ISDIR, S_ISLNK, S_ISREG, S_ISVTX, S_IWGRP, S_IWOTH
 from typing import BinaryIO
 
 OTHERS_WRITE = S_IWGRP | S_IWOTH
+MAX_LINKS = 40
+"""Links on the way to a folder, as for Linux."""
 
 
 class ForeignFileError(Exception):
@@ -31,20 +33,39 @@ def find_stranger(folder: str) -> str:
         >>> find_stranger("/"), find_stranger("/dev/shm")
         ('', '/dev/shm can be written by others')
     """
-    real = Path(os.path.realpath(folder))
-    for place in (*reversed(real.parents), real):
+    place, links = "/", 0
+    ahead = [*_names(os.path.join(os.getcwd(), folder)), ""]  # noqa: PTH109, PTH118 - `..` is what links make it
+    while ahead:
+        name = ahead.pop()
+        path = os.path.join(place, name) if name != ".." else os.path.dirname(place)  # noqa: PTH118, PTH120
         try:
-            status = place.lstat()
+            status = os.lstat(path)
+            if S_ISLNK(status.st_mode):
+                target = os.readlink(path)  # noqa: PTH115 - of a string
         except FileNotFoundError:
             return ""
         except OSError as error:
-            return f"{place}: {error.strerror}"
-        if not S_ISDIR(status.st_mode) or status.st_uid not in {os.geteuid(), 0}:
-            return f"{place} is another user's"
-        is_sticky = status.st_mode & S_ISVTX and place != real
+            return f"{path}: {error.strerror}"
+        is_link = S_ISLNK(status.st_mode)
+        if status.st_uid not in {os.geteuid(), 0} or not (is_link or S_ISDIR(status.st_mode)):
+            return f"{path} is another user's"
+        if is_link:
+            links += 1
+            if links > MAX_LINKS:
+                return f"{path}: {os.strerror(errno.ELOOP)}"
+            place = "/" if target.startswith("/") else place
+            ahead += _names(target)
+            continue
+        is_sticky = status.st_mode & S_ISVTX and ahead
         if status.st_mode & OTHERS_WRITE and not is_sticky:
-            return f"{place} can be written by others"
+            return f"{path} can be written by others"
+        place = path
     return ""
+
+
+def _names(path: str) -> list[str]:
+    """Return the names in a path, the last one first."""
+    return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 
 def find_stranger_beside(folder: str) -> str:

@@ -74,6 +74,15 @@ def move_home(home: Path) -> None:
     home.symlink_to(opened / "real")
 
 
+def link_home(home: Path, mode: int, user: int) -> None:
+    """Move a home to a folder that only root writes, and link it from one of another mode, as a user's link."""
+    there = own(home.parents[1] / "there", 0o755, user=0) / "victim"
+    home.rename(there)
+    home.symlink_to(there)
+    os.lchown(home, user, user)
+    own(home.parent, mode, user=0)
+
+
 LAYOUTS: dict[str, Callable[[Path], object]] = {
     "a cache that a group may write": lambda home: own(home / ".cache", 0o775, group=GROUP),
     "a folder of ours in it that a group may write": lambda home: own(home / ".cache" / "nddup", 0o775, group=GROUP),
@@ -90,6 +99,8 @@ LAYOUTS: dict[str, Callable[[Path], object]] = {
         home / ".cache", own(own(home.parent / "other", 0o777, user=0) / "cache", 0o700)
     ),
     "a home that is a link of the other": move_home,
+    "a home that all may link elsewhere": lambda home: link_home(home, 0o777, VICTIM),
+    "a home that the other links to ours": lambda home: link_home(home, 0o1777, ATTACKER),
     "a home far below a folder that a group may write": lambda home: own(home.parents[1], 0o775, user=0, group=GROUP),
     "a cache that links lead to, by a folder of a group": lambda home: link(
         home / ".cache", own(own(home.parent / "group", 0o2770, group=GROUP) / "own", 0o700) / ".." / "own"
@@ -102,7 +113,7 @@ LAYOUTS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_cache_that_another_could_fill_is_not_used(place: Path, layout: str) -> None:
-    """Every folder down the real path belongs to the user or root, and nobody else may write in it."""
+    """Every folder and link on the way belongs to the user or root, and nobody else may write there."""
     home = own(place / "homes" / "victim", 0o755)
     assert as_user(VICTIM, lambda: is_used(home))
     LAYOUTS[layout](home)
@@ -138,6 +149,18 @@ def test_a_cache_in_a_sticky_folder_is_used(place: Path) -> None:
         assert {path.stat().st_mode & 0o777 for path in (Path(made.path), Path(made.path).parent)} == {0o700}
         assert as_user(VICTIM, partial(is_safe, made))
         assert not as_user(ATTACKER, partial(is_safe, made))
+
+
+def test_a_cache_that_links_of_ours_lead_to_is_used(place: Path) -> None:
+    """Links of the user or root are followed, in a sticky folder too, where nobody else can exchange them."""
+    home = own(place / "homes" / "victim", 0o755)
+    link_home(home, 0o1777, VICTIM)
+    link(home / ".cache", Path("..", "there", "victim", "own", "..", "own"))
+    own(place / "there" / "victim" / "own", 0o700)
+    assert as_user(VICTIM, lambda: is_used(home))
+    (home / ".cache").unlink()
+    link(home / ".cache", Path(".cache"))
+    assert as_user(VICTIM, lambda: not is_used(home))
 
 
 @pytest.mark.parametrize(
