@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from nddup import __version__
 from nddup.errors import NddupError
-from nddup.ground.own_files import KernelFolder
+from nddup.ground.own_files import KernelFolder, open_lock
 from nddup.ground.progress import Steps
 from nddup.ground.start_up import kernel_folders, start_python
 
@@ -69,7 +69,7 @@ def compile_once(steps: Steps) -> float:
     if folder is None:
         return 0.0
     began = time.monotonic()
-    with (folder / "compiling.lock").open("a") as lock:
+    with open_lock(folder / "compiling.lock") as lock:
         steps.begin(WAITING)
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not are_compiled():
@@ -93,8 +93,8 @@ def _writable() -> Path | None:
         with suppress(OSError):
             folder.make()
             path = Path(folder.path)
-            with (path / "compiling.lock").open("a"):
-                return path
+            open_lock(path / "compiling.lock").close()
+            return path
     return None
 
 
@@ -169,7 +169,7 @@ def call_parts(lock: str, names: str, parts: int, progress_fd: int) -> None:
         return found
 
     def save_and_report(self: KernelCache, sig: "OfNumba", data: "OfNumba") -> None:
-        with open(lock, "a") as file:  # noqa: PTH123
+        with open_lock(Path(lock)) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             save(self, sig, data)
         _report(progress_fd)

@@ -3,6 +3,7 @@
     find_stranger   why another user could have put files in a folder
     make_own        make a folder that only this user writes
     open_own        open a file if it is this user's, or root's
+    open_lock       open a file to lock that no stranger can lock
 
 A folder is safe if it and every folder and link on the way to it belong to this user or to root and nobody else may
 write in them. Then nobody else can exchange what lies below, so one look is enough. Folders above it may be open to all
@@ -128,6 +129,19 @@ def open_own(path: str, *, beside: str = "") -> BinaryIO:
     except BaseException:
         os.close(number)
         raise
+
+
+def open_lock(path: Path) -> BinaryIO:
+    """Open a file to lock, which those can open who may write in its folder: others could hold the lock for ever.
+
+    Raises:
+        OSError: if it cannot be opened.
+    """
+    mode = 0o600 | 3 * (path.parent.stat().st_mode & OTHERS_WRITE)
+    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    if os.fstat(number).st_uid == os.geteuid():
+        os.fchmod(number, mode)
+    return os.fdopen(number, "r+b")
 
 
 @dataclass(frozen=True)

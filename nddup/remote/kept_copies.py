@@ -24,6 +24,7 @@ from threading import Lock
 from typing import BinaryIO, NamedTuple
 
 from nddup.errors import ConfigError, UnreachableError
+from nddup.ground.own_files import make_own
 from nddup.ground.progress import note
 from nddup.ground.shown import parse_size, spell_size
 from nddup.ground.start_up import CACHE_FOLDER, cache_folder
@@ -157,7 +158,7 @@ def _folder() -> Path:
     if base is None:
         raise ConfigError(f"files elsewhere need a folder of your own for their copies; set {CACHE_FOLDER} to one")
     folder = base / "inputs"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_own(str(folder))
     return folder
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 
+from nddup.ground.own_files import make_own
 from nddup.ground.shown import drop_login
 from nddup.ground.start_up import cache_folder
 from nddup.remote.addresses import BUCKETS, scheme_of
@@ -158,7 +159,7 @@ class BucketPlace:
             with suppress(OSError):
                 os.utime(path.parent)  # marks the copy as in use
             return path
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_own(str(path.parent))
         draft = path.with_name(f".{path.name}-{token_hex(6)}")
         try:
             with as_os_error():

@@ -24,6 +24,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from nddup.errors import ConfigError, NddupError, OutputError, first_line, is_full
+from nddup.ground.own_files import make_own
 from nddup.ground.start_up import CACHE_FOLDER, cache_folder
 from nddup.scanning.input_files import split_version
 
@@ -102,7 +103,7 @@ def copy_snapshot(table: TablePath) -> Snapshot:
         opened = _open(table)
     key = sha256(json.dumps([str(table.folder), opened.version, sorted(opened.paths)]).encode()).hexdigest()[:32]
     copies = base / "tables"
-    copies.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_own(str(copies))
     _remove_unused(copies)
     target = copies / key
     with (copies / f"{key}.lock").open("ab") as lock:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from nddup.errors import reason_of
-from nddup.ground.own_files import ForeignFileError, open_own
+from nddup.ground.own_files import ForeignFileError, make_own, open_own
 from nddup.ground.shown import clean
 from nddup.ground.start_up import cache_folder
 from nddup.scanning.input_files import local_path
@@ -265,7 +265,7 @@ def _is_given_up(path: Path) -> bool:
 def _has_room(folder: Path) -> bool:
     """Return whether the folder, created if missing, is writable and has room."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_own(str(folder))
         return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > FREE_BYTES
     except OSError:
         return False

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from nddup.errors import ConfigError, NotARunError, OutputError, OutputExistsError, UnfinishedRunError, first_line
+from nddup.ground.own_files import make_own
 from nddup.ground.start_up import CACHE_FOLDER, cache_folder
 from nddup.remote.addresses import RemoteFile, spell_bare
 from nddup.remote.buckets import as_os_error, client_of, list_bucket
@@ -59,7 +60,7 @@ class BucketRun:
             raise ConfigError(f"{self.name}: needs a folder of your own for its copy; set {CACHE_FOLDER} to one")
         client_of(self.url)
         above = base / "runs" / sha256(self.url.encode()).hexdigest()[:16]
-        above.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_own(str(above))
         os.utime(above)
         _remove_unused(base / "runs")
         self.path, self._states, self._lock = above / self.url.rpartition("/")[2], above / "equal.json", above / "lock"

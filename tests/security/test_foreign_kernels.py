@@ -1,5 +1,6 @@
 """Compiled kernels are executed: none is read that another user could have written, wherever it lies."""
 
+import fcntl
 import os
 import pickle
 import shutil
@@ -12,8 +13,9 @@ from tempfile import mkdtemp
 
 import pytest
 
-from nddup.ground.own_files import ForeignFileError, KernelFolder, open_own
+from nddup.ground.own_files import ForeignFileError, KernelFolder, open_lock, open_own
 from nddup.ground.start_up import CACHE_FOLDER, KERNELS, cache_folder
+from nddup.remote import kept_copies
 from tests.security.test_other_users import everyones_python, packages
 
 VICTIM, ATTACKER, GROUP = 61_001, 61_002, 61_003
@@ -187,6 +189,28 @@ def test_a_file_that_another_could_write_is_not_read(place: Path, change: Callab
         return True
 
     assert as_user(VICTIM, is_refused)
+
+
+def test_what_is_made_in_a_cache_is_for_its_user_alone(place: Path) -> None:
+    """Whatever the umask is, each folder down to the copies is; a lock in a folder that all may read is as well."""
+    home = own(place / "victim", 0o755)
+
+    def make_copies() -> bool:
+        os.environ["HOME"] = str(home)
+        return is_used(home) and kept_copies._folder().is_dir()  # noqa: SLF001 - as a command would
+
+    def make_lock() -> bool:
+        with open_lock(home / "lock") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        return True
+
+    assert as_user(VICTIM, make_copies, umask=0)
+    assert {path.stat().st_mode & 0o777 for path in (home / ".cache").rglob("*")} == {0o700}
+    assert as_user(VICTIM, make_lock, umask=0)
+    assert not as_user(ATTACKER, (home / "lock").open)
+    own(home, 0o775, group=GROUP)
+    assert as_user(VICTIM, make_lock)
+    assert (home / "lock").stat().st_mode & 0o777 == 0o660
 
 
 def test_kernels_beside_the_sources_are_trusted_as_these(place: Path) -> None:
