@@ -160,9 +160,10 @@ def test_training_data(capsys: pytest.CaptureFixture[str]) -> None:
     for command in commands_of(HOWTO / "take-the-clean-data-home.md")[-3:]:
         assert main(command) == 0, f"{command}: {capsys.readouterr().err}"
 
-    tagged = [json.loads(line) for path in Path("out/week2/tagged").rglob("*.zst")
-              for line in zstandard.ZstdDecompressor().stream_reader(path.open("rb")).read().splitlines()]  # fmt: skip
-    kept = [row for row in tagged if row["nddup_kept"]]
+    kept = [json.loads(line) for path in Path("out/week2/kept").rglob("*.zst")
+            for line in zstandard.ZstdDecompressor().stream_reader(path.open("rb")).read().splitlines()]  # fmt: skip
+    assert {row["nddup_first"] for row in kept} == {"2025-01"}
+    assert all({one["value"] for one in row["nddup_sources"]} == set(sources) for row in kept)
     assert {row["source"] for row in kept} == {"wiki"}
     assert sum(row["nddup_copies"] for row in kept) == len(rows)
     counts = rows_of(blocks("take-the-clean-data-home.md", "sql")[-1])

@@ -1,7 +1,7 @@
 """The output of a run beside its tables: the lists as text, the kept documents, and the texts of the report."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,11 +16,17 @@ from nddup.embedded.workers import Workers
 from nddup.errors import NddupError, OutputError
 from nddup.ground.columns import one_chunk, ragged_of
 from nddup.ground.shown import FIRST, LAST, escaped, spell_document
+from nddup.rewriting.verdicts import RewriteError, Tags, spell_attributes, tag_json
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits, TextRule
 from nddup.scanning.read_again import CHARACTERS, Contents, Counts, Texts
 from nddup.scanning.record_blocks import Places, are_blocks
-from nddup.tables import COUNTED, PARTS, STORED_TEXTS
+from nddup.tables import COUNTED, DOCUMENTS, PARTS, STORED_TEXTS
+
+KEPT_COLUMNS = ["doc_key", "doc_id", "url", "source", "record"]
+"""The columns of DOCUMENTS that are written with a kept document, and its number."""
+
+NO_FIELDS = pa.schema([])
 
 LINES = 10_000
 """Lines of `context.fimi` that are made at a time."""
@@ -155,73 +161,100 @@ class Reader:
         return pa.Table.from_pylist([{"doc_id": doc_id, "text": text} for doc_id, text in named], STORED_TEXTS.arrow)
 
     def find_kept(self, documents: pa.Table, parts: pa.Table) -> Iterator[pa.Table]:
-        """Yield the contents of these documents, some MB at a time: doc_id, url, source, record, content, line.
+        """Yield the contents of these documents, some MB at a time, in their order: content, line, and their columns.
 
         Args:
-            documents: rows of DOCUMENTS.
+            documents: `KEPT_COLUMNS` and others, of rows of DOCUMENTS.
             parts: PARTS of the pass that numbered them.
         """
         contents = self.workers.scan(self.collection, Contents(self.text.charset), self.limits)
-        keys = ["source", "split"]
+        documents = documents.sort_by("doc_key")
+        known = documents["doc_key"].to_numpy()
         for batch in contents.to_batches():
-            placed = pa.Table.from_batches([batch]).join(parts, keys)
-            numbered = placed.append_column("doc_key", pc.add(placed["before"], placed["seq"]))
-            joined = numbered.select(["doc_key", "content", "line"]).join(
-                documents.select(["doc_key", "doc_id", "url", "source", "record"]), "doc_key", join_type="inner"
-            )
-            yield joined.sort_by("doc_key")
+            placed = pa.Table.from_batches([batch]).join(parts, ["source", "split"])
+            keys = pc.add(placed["before"], placed["seq"]).to_numpy()
+            at = np.searchsorted(known, keys)
+            rows = np.flatnonzero(np.append(known, -1)[at] == keys)
+            rows = rows[np.argsort(keys[rows])]
+            taken = documents.drop_columns("doc_key").take(pa.array(at[rows]))
+            for name in ("content", "line"):
+                taken = taken.append_column(name, placed[name].take(pa.array(rows)))
+            yield taken
 
 
-def write_kept(kept: Iterable[pa.Table], folder: Path, form: str) -> int:
+def write_kept(kept: Iterable[pa.Table], folder: Path, form: str, added: pa.Schema = NO_FIELDS) -> int:
     """Write the kept documents to one file in a new folder, as Parquet, JSON lines or ROMIP XML; return their number.
 
     A document that was read from JSON lines is written to JSON lines as its original line, with all its fields.
 
+    Args:
+        kept: as `Reader.find_kept` gives it.
+        folder: where they are written.
+        form: parquet, jsonl or xml.
+        added: its columns that each record gets beside its own.
+
     Raises:
         OutputError: if the file cannot be written.
-        NddupError: if a worker fails.
+        NddupError: if a worker fails, or a line has the added fields already.
     """
     target = folder / f"part-00000.{'zstd.parquet' if form == 'parquet' else form}"
     try:
         folder.mkdir(parents=True)
-        return _write_parquet(kept, target) if form == "parquet" else _write_lines(kept, target, form)
+        return (_write_parquet if form == "parquet" else _write_lines)(kept, target, form, added)
     except NddupError:
         raise  # of what was being read
     except OSError as error:
         raise OutputError(f"{target}: cannot be written ({error.strerror or error})") from error
 
 
-def _write_lines(kept: Iterable[pa.Table], target: Path, form: str) -> int:
+def _write_lines(kept: Iterable[pa.Table], target: Path, form: str, added: pa.Schema) -> int:
     written = 0
-    spell = _spell_xml if form == "xml" else _spell_json
     with target.open("w", encoding="utf-8", newline="\n") as file:
         for table in kept:
             if form == "xml" and not written and len(table):
                 file.write(FIRST + "\n")
-            file.writelines(f"{spell(row)}\n" for row in table.to_pylist())
+            file.writelines(f"{line}\n" for line in spell_kept(table, form, added.names))
             written += len(table)
         if form == "xml" and written:
             file.write(LAST + "\n")
     return written
 
 
-def _write_parquet(kept: Iterable[pa.Table], path: Path) -> int:
+def _write_parquet(kept: Iterable[pa.Table], target: Path, form: str, added: pa.Schema) -> int:
+    del form
     written = 0
-    kinds = {"doc_id": pa.string(), "url": pa.string(), "source": pa.string(), "record": pa.int64()}
-    schema = pa.schema([*kinds.items(), ("content", pa.string())])
-    with pq.ParquetWriter(path, schema, compression="zstd") as file:
+    own = [DOCUMENTS.arrow.field(name) for name in KEPT_COLUMNS[1:]]
+    schema = pa.schema([*own, pa.field("content", pa.string()), *added])
+    with pq.ParquetWriter(target, schema, compression="zstd") as file:
         for table in kept:
             file.write_table(table.select(schema.names).cast(schema))
             written += len(table)
     return written
 
 
-def _spell_xml(row: Mapping[str, Any]) -> str:
-    return spell_document(row["doc_id"], row["url"], row["content"])
+def spell_kept(kept: pa.Table, form: str, added: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of kept documents in JSON or ROMIP XML, with the columns that are added.
+
+    Raises:
+        NddupError: if a record has one of them already.
+    """
+    names = tuple(added)
+    spell = _spell_xml if form == "xml" else _spell_json
+    for row in kept.to_pylist():
+        try:
+            yield spell(row, Tags(names, tuple(row[name] for name in names)))
+        except RewriteError as error:
+            raise NddupError(f"output.kept {form}: {row['source']}: record {row['record']}: {error}") from error
 
 
-def _spell_json(row: Mapping[str, Any]) -> str:
+def _spell_xml(row: Mapping[str, Any], tags: Tags) -> str:
+    fields = spell_attributes(tags) if tags.names else ""
+    return spell_document(row["doc_id"], row["url"], row["content"], fields)
+
+
+def _spell_json(row: Mapping[str, Any], tags: Tags) -> str:
     if row["line"] is not None:
-        return str(row["line"])
-    values = {name: row[name] for name in ("doc_id", "url", "source", "record", "content") if row[name] is not None}
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        line = str(row["line"])
+        return tag_json(line.encode(), tags, "utf-8").decode() if tags.names else line
+    values = {name: row[name] for name in (*KEPT_COLUMNS[1:], "content") if row[name] is not None}
+    return json.dumps(values | dict(zip(*tags, strict=True)), ensure_ascii=False, separators=(",", ":"))

@@ -20,8 +20,8 @@ from nddup.ground.columns import one_chunk
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import StoppedError
 from nddup.rewriting.cut_records import Cutting
-from nddup.rewriting.rewrite_file import Rewritten, Stored, count_written, judge, rewrite_file
-from nddup.rewriting.verdicts import NAMES, WEIGHT, RewriteError, Verdicts
+from nddup.rewriting.rewrite_file import NO_FIELDS, Rewritten, Stored, count_written, judge, rewrite_file
+from nddup.rewriting.verdicts import NAMES, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits
 from nddup.scanning.input_files import local_path
@@ -48,11 +48,9 @@ def verdicts_of(documents: pa.Table, rejects: pa.Table) -> pa.Table:
     return in_order(both)
 
 
-def in_order(verdicts: pa.Table) -> pa.Table:
-    """Return VERDICTS, perhaps with `nddup_weight`, sorted by source and record."""
-    added = [pa.field(WEIGHT, pa.int64())] if WEIGHT in verdicts.column_names else []
-    schema = pa.schema([*VERDICTS.arrow, *added])
-    whole = verdicts.select(schema.names).cast(schema)
+def in_order(verdicts: pa.Table, table: Table = VERDICTS) -> pa.Table:
+    """Return VERDICTS, or a table like it with more columns, sorted by source and record."""
+    whole = verdicts.select(table.names).cast(table.arrow)
     return whole.sort_by([("source", "ascending"), ("record", "ascending")])
 
 
@@ -79,6 +77,7 @@ class Rewriter(NamedTuple):
         is_first: whether files may go on after the last record that was read (`input.limit`).
         limits: those with which the files were read.
         cutting: how the texts were read, if the verdicts say what is cut of them.
+        added: other columns of the verdicts, which each document that stays gets.
     """
 
     collection: Collection
@@ -87,6 +86,7 @@ class Rewriter(NamedTuple):
     is_first: bool
     limits: RecordLimits
     cutting: Cutting | None = None
+    added: pa.Schema = NO_FIELDS
 
     def write(self, folder: Path, workers: Workers) -> Rewritten:
         """Write the files into a folder, which is new or empty.
@@ -124,7 +124,7 @@ class Rewriter(NamedTuple):
             for entry in group.files:
                 rows = starts.get(entry.file.source, (0, 0))
                 flags = self.is_tagging, self.is_first
-                yield RewrittenFile(group.head, entry, folder, path, rows, *flags, self.cutting)
+                yield RewrittenFile(group.head, entry, folder, path, rows, *flags, self.cutting, self.added)
 
 
 def place_of(folder: Path, source: str) -> Path:
@@ -175,6 +175,7 @@ class RewrittenFile:
         is_tagging: as of `Rewriter`.
         is_first: likewise.
         cutting: likewise.
+        added: likewise.
     """
 
     head: FileHead
@@ -185,6 +186,7 @@ class RewrittenFile:
     is_tagging: bool
     is_first: bool
     cutting: Cutting | None = None
+    added: pa.Schema = NO_FIELDS
 
     @property
     def size(self) -> int:
@@ -221,7 +223,7 @@ class RewrittenFile:
         with pa.memory_map(self.verdicts) as source:
             rows = pa.ipc.open_file(source).read_all().slice(low, high - low)
             how = {"is_tagging": self.is_tagging, "may_go_on": self.is_first}
-            return judge(rows, self.head.format.kind, **how, cutting=cutting)
+            return judge(rows, self.head.format.kind, **how, added=self.added, cutting=cutting)
 
     def _write(self, pieces: Iterator[bytes]) -> None:
         """Write the file and make its folders; a page or text without bytes is not written."""

@@ -41,9 +41,10 @@ from nddup.stages import names
 from nddup.stages.run import make_run
 from nddup.stages.run_engine import Made, New, RunEngine, Saved
 from nddup.stages.stage import dependencies_of, reads_contents
+from nddup.stages.written_records import added_fields, with_added
 from nddup.storage.local_folder import LocalFolder, MemoryTables
 from nddup.storage.local_storage import LocalStorage, local_path
-from nddup.tables import ONTO
+from nddup.tables import CHOSEN, ONTO, VERDICTS
 
 if TYPE_CHECKING:
     from nddup.engines.duck import DuckEngine
@@ -104,9 +105,9 @@ class LocalJob(RunEngine):
         return DuckEngine("this run")
 
     def ask(self, **tables: pa.Table) -> "DuckEngine":
-        """As `RunEngine.ask`."""
+        """As `RunEngine.ask`; one that an earlier attempt left is read."""
         for name, table in tables.items():
-            self._duck.see(name, table)
+            self._duck.see(name, self.store.read(name) if table is None else table)
         return self._duck
 
     def find(self, name: str) -> Saved | None:
@@ -304,27 +305,32 @@ class LocalJob(RunEngine):
         """As `RunEngine.write_context`."""
         self.folder.write_text("context.fimi", outputs.spell_features(sketched.tables["documents"]))
 
-    def write_kept(self, source: Collection, sketched: Made, kept: Made) -> int:
+    def write_kept(self, source: Collection, sketched: Made, chosen: pa.Table) -> int:
         """As `RunEngine.write_kept`."""
-        documents, keep = sketched.tables["documents"], kept.tables["keep"]
-        ids = keep.filter(keep["kept"])["doc_id"]
-        chosen = documents.filter(pc.is_in(documents["doc_id"], ids.combine_chunks()))
-        read = self._reader(source).find_kept(chosen, sketched.own)
-        return outputs.write_kept(read, Path(local_path(f"{self.folder.path}/kept")), self.config.output.kept)
+        table, documents = with_added(CHOSEN, self.config), sketched.tables["documents"]
+        chosen = chosen.select(table.names).cast(table.arrow)
+        at = pc.index_in(documents["doc_id"], chosen["doc_id"].combine_chunks())
+        rows = documents.select(outputs.KEPT_COLUMNS).filter(pc.is_valid(at))
+        for name in table.names[1:]:
+            rows = rows.append_column(table.arrow.field(name), chosen[name].take(at.drop_null()))
+        read = self._reader(source).find_kept(rows, sketched.own)
+        where = Path(local_path(f"{self.folder.path}/kept"))
+        return outputs.write_kept(read, where, self.config.output.kept, added_fields(self.config))
 
     @contextmanager
     def hold(self, verdicts: pa.Table) -> Iterator[pa.Table]:
         """As `RunEngine.hold`: in memory, sorted by source and record."""
         from nddup.embedded.rewrite import in_order  # noqa: PLC0415 - most runs write no input again
 
-        yield in_order(verdicts)
+        yield in_order(verdicts, with_added(VERDICTS, self.config))
 
     def rewrite(self, source: Collection, verdicts: pa.Table, apart: str, *, is_tagging: bool) -> int:
         """As `RunEngine.rewrite`."""
         from nddup.embedded.rewrite import Rewriter  # noqa: PLC0415
 
         is_first, where = self.config.input.limit is not None, Path(local_path(apart))
-        rewriter = Rewriter(source, verdicts, is_tagging, is_first, record_limits(self.config))
+        added = added_fields(self.config)
+        rewriter = Rewriter(source, verdicts, is_tagging, is_first, record_limits(self.config), added=added)
         try:
             return rewriter.write(where, self.workers).records
         except BaseException:

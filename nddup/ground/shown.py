@@ -337,14 +337,15 @@ def escaped(doc_id: str) -> str:
     return _ESCAPED.sub(lambda found: _SPELLED[found[0]], doc_id)
 
 
-def spell_document(doc_id: str, url: str | None, content: str) -> str:
-    """Return a document as a line of ROMIP XML.
+def spell_document(doc_id: str, url: str | None, content: str, fields: str = "") -> str:
+    """Return a document as a line of ROMIP XML, with attributes, each after a blank.
 
     The content is base64 of UTF-8 with a byte order mark, which overrides any charset that its markup declares.
     """
     data = base64.b64encode(codecs.BOM_UTF8 + content.encode()).decode()
     address = "" if url is None else f"<docURL>{_text(url)}</docURL>"
-    return f'<document><docID>{_text(doc_id)}</docID>{address}<content encoding="base64">{data}</content></document>'
+    opened = f"<document{fields}><docID>{_text(doc_id)}</docID>{address}"
+    return f'{opened}<content encoding="base64">{data}</content></document>'
 
 
 def _text(value: str) -> str:

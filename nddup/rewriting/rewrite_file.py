@@ -10,7 +10,7 @@
 Pages and texts are one record each, so a file is copied as it is, cut, or not written at all.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO, NamedTuple
 
@@ -32,11 +32,11 @@ from nddup.rewriting.cut_records import Cuts, Cutting, cut_chunk, cut_file
 from nddup.rewriting.table_files import rewrite_csv, rewrite_parquet
 from nddup.rewriting.verdicts import (
     NAMES,
+    SCHEMA,
     SPANS,
-    WEIGHT,
-    AnyTags,
     Reader,
     RewriteError,
+    Tags,
     Verdicts,
     tag_json,
     tag_trec,
@@ -57,6 +57,9 @@ what is not there."""
 
 NO_RECORDS = "no records"
 """The reason of the one reject that stands for a file without a record, such as a table of a header only."""
+
+
+NO_FIELDS = pa.schema([])
 
 
 def find_record(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
@@ -167,7 +170,7 @@ class _Writer:
         if isinstance(verdict, Cuts):
             yield cut_chunk(chunk._replace(value=value), self.head, verdict, self.verdicts.cutting)
         else:
-            yield self._tag(value, place[0], verdict) if isinstance(verdict, AnyTags) else value
+            yield self._tag(value, place[0], verdict) if isinstance(verdict, Tags) else value
         yield end
 
     def write_part(self, part: Part) -> Iterator[bytes]:
@@ -227,7 +230,7 @@ class _Writer:
         elif before and self.head.is_by_line:
             yield end
 
-    def _tag(self, value: bytes, start: int, tags: AnyTags) -> bytes:
+    def _tag(self, value: bytes, start: int, tags: Tags) -> bytes:
         head = self.head
         if head.format.kind == "jsonl":
             return tag_json(value, tags, head.encoding)
@@ -236,7 +239,7 @@ class _Writer:
         return value[:start] + _tag_text(value[start:], tags, head)
 
 
-def _tag_wide(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
+def _tag_wide(record: bytes, tags: Tags, head: FileHead) -> bytes:
     """Tag a record in UTF-16, also one with half a character, or ISO-2022."""
     whole = len(record) - len(record) % 2 if head.encoding.startswith("utf-16") else len(record)
     errors = "surrogatepass" if head.encoding.startswith("utf-16") else "strict"
@@ -248,7 +251,7 @@ def _tag_wide(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
     return tagged.decode("utf-8", errors).encode(head.encoding, errors) + record[whole:]
 
 
-def _tag_text(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
+def _tag_text(record: bytes, tags: Tags, head: FileHead) -> bytes:
     """Tag a record of XML or TREC, in an encoding that is readable as ASCII."""
     return tag_trec(record, tags, head.encoding) if head.format.kind == "sgml" else tag_xml(record, tags, head)
 
@@ -291,7 +294,7 @@ def rewrite_warc(  # noqa: C901 - one choice for each kind of piece
             if reader.is_over:
                 break
             stays = verdict is not False
-            if isinstance(verdict, AnyTags):
+            if isinstance(verdict, Tags):
                 yield tag_warc(piece.header, verdict)
             elif stays:
                 yield piece.header
@@ -412,33 +415,46 @@ def count_written(verdicts: Verdicts) -> Rewritten:
     return Rewritten(stay, verdicts.cutting.whole, verdicts.cutting.plain)
 
 
-def judge(rows: pa.Table, kind: Kind, *, is_tagging: bool, may_go_on: bool, cutting: Cutting | None = None) -> Verdicts:
+def judge(  # noqa: PLR0913 - what a run was asked for
+    rows: pa.Table,
+    kind: Kind,
+    *,
+    is_tagging: bool,
+    may_go_on: bool,
+    added: pa.Schema = NO_FIELDS,
+    cutting: Cutting | None = None,
+) -> Verdicts:
     """Return the verdicts on the records of a file.
 
     Args:
         rows: columns `nddup_kept` …, `reason`: the tags of each record, or why it was rejected; in file order. With
-            `nddup_passages` and `nddup_cuts` these are the tags, or with `cutting` what is cut. With `nddup_weight`,
-            that is written with each record that stays, too.
+            `nddup_passages` and `nddup_cuts` these are the tags, or with `cutting` what is cut.
         kind: kind of the format. In a WARC file, records that hold no document stay.
         is_tagging: whether every record is written, with its tags.
         may_go_on: as in `Verdicts`.
+        added: other columns, which each document that stays gets, also where only these are written.
         cutting: how the texts were read of which something is cut; None if nothing is.
     """
     may_be_empty = len(rows) == 1 and rows["reason"][0].as_py() == NO_RECORDS
-    weight = [WEIGHT] if WEIGHT in rows.column_names else []
+    spans = [name for name in SPANS.names if name in rows.column_names]
+    has_tags = np.asarray(pc.is_valid(rows[(spans or NAMES)[0]]), np.bool_)
     if is_tagging:
-        spans = [name for name in SPANS.names if name in rows.column_names]
-        tags = rows.select(spans or [*NAMES, *weight])
-        return Verdicts(len(rows), tags=tags, may_go_on=may_go_on, may_be_empty=may_be_empty)
+        tags = _select(rows, list(SPANS) if spans else [*SCHEMA, *(one for one in added if one.name not in NAMES)])
+        return Verdicts(len(rows), tags=tags, has_tags=has_tags, may_go_on=may_go_on, may_be_empty=may_be_empty)
     stays = pc.fill_null(rows[NAMES[0]], False)  # noqa: FBT003 - the value that fills
     if kind == "warc":
         stays = pc.or_(stays, pc.is_in(rows["reason"], pa.array(UNREAD_IN_WARC)))
     flags = np.asarray(stays, np.bool_)
-    tags = rows.select(weight) if weight else None
-    verdicts = Verdicts(len(rows), stays=flags, tags=tags, may_go_on=may_go_on, may_be_empty=may_be_empty)
+    tags = _select(rows, list(added)) if added.names else None
+    verdicts = Verdicts(len(rows), flags, tags, has_tags, may_go_on=may_go_on, may_be_empty=may_be_empty)
     if cutting is None or FILE_KINDS[kind].uncut:
         return verdicts
     return replace(verdicts, cuts=rows[SPANS.names[1]], cutting=cutting)
+
+
+def _select(rows: pa.Table, fields: Sequence[pa.Field]) -> pa.Table:
+    """Return columns as declared: a cast leaves the name of what a list holds, which Parquet writes."""
+    return pa.Table.from_arrays([rows[one.name].cast(one.type) for one in fields], schema=pa.schema(fields))
 
 
 STREAMED: dict[Kind, Callable[[Expanded, FileHead, Verdicts, int], Iterator[bytes | None]]] = {

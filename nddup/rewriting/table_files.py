@@ -31,7 +31,7 @@ from nddup.reading.parquet_rows import (
 from nddup.reading.streams import PIECE, Expanded
 from nddup.reading.xml_structure import table_format
 from nddup.rewriting.cut_records import Cuts, Cutting, Values, cut_row
-from nddup.rewriting.verdicts import AGAIN, TYPES, AnyTags, Reader, RewriteError, Verdicts, tag_row
+from nddup.rewriting.verdicts import AGAIN, Reader, RewriteError, Tags, Verdicts, tag_row
 
 LINE_ENDS = {
     "utf-16-le": re.compile(rb"\r\0\n\0|\r\0|\n\0"),
@@ -84,7 +84,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
         if isinstance(verdict, Cuts) and not isinstance(row, Reject):
             yield source.change(raw, _cut_row(row, columns, head, verdict, verdicts.cutting))
             continue
-        tags = verdict if isinstance(verdict, AnyTags) else None
+        tags = verdict if isinstance(verdict, Tags) else None
         cells = "" if isinstance(row, Reject) else tag_row(tags, dialect, len(verdicts.names))
         yield source.append(raw, cells)
     if lines.stopped:
@@ -186,7 +186,7 @@ class NewValues(NamedTuple):
     values: list[Value | None]
 
 
-Rows = dict[int, AnyTags | NewValues | None]
+Rows = dict[int, Tags | NewValues | None]
 """Rows of a row group, in order, with their tags or new values; None where a row has none."""
 
 
@@ -215,7 +215,7 @@ def rewrite_parquet(
         raise RewriteError(f"cannot be written again: {first_line(error)}") from error
     if set(verdicts.names) & set(schema.names):
         raise RewriteError(AGAIN)
-    schema = pa.schema([*schema, *((name, TYPES[name]) for name in verdicts.names)], schema.metadata)
+    schema = pa.schema([*schema, *(() if verdicts.tags is None else verdicts.tags.schema)], schema.metadata)
 
     content = table_format(head.format, schema.names, chats_of(schema)).content
     sink = _Sink()
@@ -245,7 +245,7 @@ def _choose_rows(
             yield current, chosen, _end_of(file, current, chosen, is_whole=verdicts.is_tagging)
             chosen, current = Rows(), current + 1
         if place is not None and verdict is not False:
-            chosen[place.row] = verdict if isinstance(verdict, AnyTags) else None
+            chosen[place.row] = verdict if isinstance(verdict, Tags) else None
             if isinstance(verdict, Cuts) and isinstance(one, Record):
                 chosen[place.row] = NewValues(cut_row(one, verdict, verdicts.cutting))
     reader.require_all(verdicts.count)
@@ -278,7 +278,7 @@ def _read_rows(
         left -= sum(row in chosen for row in places)
         taken = pa.Table.from_batches(_runs(batch, places, start), batch.schema)
         for at, name in enumerate(verdicts.names):
-            values = [None if (tags := chosen.get(row)) is None else tags[at] for row in places]
+            values = [None if (tags := chosen.get(row)) is None else tags.values[at] for row in places]
             taken = taken.append_column(schema.field(name), pa.array(values, schema.field(name).type))
         taken = _with_new_values(taken, [chosen.get(row) for row in places], content)
         held.append(taken.cast(schema))
@@ -292,7 +292,7 @@ def _read_rows(
         raise RewriteError(f"{left:,} rows that are documents cannot be decoded in all columns")
 
 
-def _with_new_values(taken: pa.Table, rows: list[AnyTags | NewValues | None], content: Names) -> pa.Table:
+def _with_new_values(taken: pa.Table, rows: list[Tags | NewValues | None], content: Names) -> pa.Table:
     """Return rows with their new values in place of the old ones, in columns of strings or bytes."""
     new = {at: iter(row.values) for at, row in enumerate(rows) if isinstance(row, NewValues)}
     for name in content if new else ():

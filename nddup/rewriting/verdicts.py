@@ -2,8 +2,7 @@
 
     Verdicts   for each record of a file, in order: whether it stays, what is cut from it, or its tags
     Reader     Verdicts -> one for each record met in the file
-    Tags       kept, duplicate_of, cluster, copies
-    Spans      passages, cuts: lists, in JSON where a format has no lists
+    Tags       the fields of a record by name: lists are in JSON where a format has no lists
     tag_json, tag_xml, tag_trec, tag_warc, tag_row    a record and its fields -> the tagged record
 
 Without a value (`nddup_duplicate_of` of a kept document) there is no attribute, element or header field; a cell is
@@ -12,7 +11,7 @@ empty, a key null. None of these places is read as text, so tagging does not cha
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
@@ -43,10 +42,8 @@ SPANS: Final = pa.schema({
     })),
     "nddup_cuts": pa.list_(pa.struct({"char": pa.int32(), "char_end": pa.int32()})),
 })  # fmt: skip
-"""The fields of `Spans` as columns; null for a record that is no document."""
-
-TYPES: Final = {field.name: field.type for field in (*SCHEMA, *SPANS, pa.field(WEIGHT, pa.int64()))}
-"""The type of each field."""
+"""The fields of a record in which passages are repeated, as columns: each occurrence of a passage, and what may be cut,
+in characters of its text, in order; null for a record that is no document."""
 
 BLOCK: Final = 10_000
 """Records whose tags are converted to Python objects at a time."""
@@ -57,55 +54,10 @@ class RewriteError(Exception):
 
 
 class Tags(NamedTuple):
-    """The fields of a document.
+    """The fields that are added to a record: their names, such as `NAMES`, and values, None where there is none."""
 
-    Attributes:
-        kept: whether it is kept.
-        duplicate_of: the kept document that it duplicates; None if it is kept itself.
-        cluster: the smallest id of the clusters that hold its kept document; None if there are none.
-        copies: how many documents a kept one stands for, itself included; None for a removed one.
-    """
-
-    kept: bool
-    duplicate_of: str | None
-    cluster: str | None
-    copies: int | None
-
-
-class Spans(NamedTuple):
-    """What of a document is repeated, in characters of its text; both are in order, and may be empty.
-
-    Attributes:
-        passages: each occurrence of a passage: its id, its characters, and whether it is the first.
-        cuts: the characters that may be cut.
-    """
-
-    passages: list[dict[str, Any]]
-    cuts: list[dict[str, int]]
-
-
-class WeighedTags(NamedTuple):
-    """The fields of a document, with `output.weights`; as `Tags`, and the times that a kept one counts."""
-
-    kept: bool
-    duplicate_of: str | None
-    cluster: str | None
-    copies: int | None
-    weight: int | None
-
-
-class Weight(NamedTuple):
-    """The one field of a kept document where only these are written."""
-
-    weight: int
-
-
-AnyTags = Tags | WeighedTags | Weight | Spans
-
-KINDS: Final[dict[tuple[str, ...], Callable[..., AnyTags]]] = {
-    tuple(f"nddup_{name}" for name in kind._fields): kind for kind in (Tags, WeighedTags, Weight, Spans)
-}
-"""The kinds of tags by the names of their fields."""
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -115,7 +67,8 @@ class Verdicts:
     Attributes:
         count: n.
         stays: (n,), whether each is written; None: all are.
-        tags: n rows with the fields of one of `KINDS`; None if nothing is tagged.
+        tags: n rows with the fields that are added; None if nothing is tagged.
+        has_tags: (n,), whether each is a document and gets them; None if all are.
         may_go_on: whether the file may have more records, which are left out (`input.limit`).
         may_be_empty: whether the one verdict may be on a file without a record.
         cuts: n lists of runs of characters, null where nothing is cut; None if nothing is cut at all.
@@ -125,6 +78,7 @@ class Verdicts:
     count: int
     stays: NDArray[np.bool_] | None = None
     tags: pa.Table | None = None
+    has_tags: NDArray[np.bool_] | None = None
     may_go_on: bool = False
     may_be_empty: bool = False
     cuts: pa.ChunkedArray | None = None
@@ -140,7 +94,7 @@ class Verdicts:
         """Whether every record is written, with its tags."""
         return self.tags is not None and self.stays is None
 
-    def each(self) -> Iterator["bool | Cuts | AnyTags | None"]:
+    def each(self) -> Iterator[bool | Cuts | Tags | None]:
         """Yield, per record, whether it stays, or what is cut from it.
 
         When tagging, yield its tags, or None for a record to leave as it is.
@@ -154,11 +108,12 @@ class Verdicts:
                         flags[at] = Cuts(tuple((run["char"], run["char_end"]) for run in runs))
                 yield from flags
             return
-        kind = KINDS[tuple(self.tags.column_names)]
+        names, has_tags = tuple(self.names), np.ones(self.count, np.bool_) if self.has_tags is None else self.has_tags
         for low in range(0, self.count, BLOCK):
             columns = (column.to_pylist() for column in self.tags.slice(low, BLOCK).columns)
-            for is_written, *row in zip(stays[low : low + BLOCK].tolist(), *columns, strict=True):
-                yield is_written and (None if row[0] is None else kind(*row))
+            flags = (of[low : low + BLOCK].tolist() for of in (stays, has_tags))
+            for is_written, is_tagged, *row in zip(*flags, *columns, strict=True):
+                yield is_written and (Tags(names, tuple(row)) if is_tagged else None)
 
 
 class Reader:
@@ -172,7 +127,7 @@ class Reader:
         self.met = 0
         self.is_over = False
 
-    def next(self) -> "bool | Cuts | AnyTags | None":
+    def next(self) -> bool | Cuts | Tags | None:
         """Return the verdict on the next record; False after the last one, if the file may go on.
 
         Raises:
@@ -204,26 +159,21 @@ _START_TAG = re.compile(rb"<[^<>]*>")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def spelled(tags: AnyTags) -> list[tuple[str, str]]:
+def spelled(tags: Tags) -> list[tuple[str, str]]:
     """Return the fields that have a value, as text.
 
     Example:
-        >>> spelled(Tags(True, None, None, 2))
+        >>> spelled(Tags(NAMES, (True, None, None, 2)))
         [('nddup_kept', 'true'), ('nddup_copies', '2')]
     """
-    return [(name, _as_text(value)) for name, value in named(tags).items() if value is not None]
-
-
-def named(tags: AnyTags) -> dict[str, Any]:
-    """Return the fields by name."""
-    return {f"nddup_{name}": value for name, value in tags._asdict().items()}
+    return [(name, _as_text(value)) for name, value in zip(*tags, strict=True) if value is not None]
 
 
 def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def tag_json(line: bytes, tags: AnyTags, encoding: str) -> bytes:
+def tag_json(line: bytes, tags: Tags, encoding: str) -> bytes:
     """Return a line of JSON with the fields as its last keys; bytes that cannot be decoded stay as they are.
 
     The keys `nddup_kept` … come before the brace that ends the object; null where there is no value.
@@ -231,18 +181,17 @@ def tag_json(line: bytes, tags: AnyTags, encoding: str) -> bytes:
     Raises:
         RewriteError: if it has them already.
     """
-    fields = named(tags)
-    if f'"{next(iter(fields))}"'.encode(encoding) in line:
+    if any(f'"{name}"'.encode(encoding) in line for name in tags.names):
         raise RewriteError(AGAIN)
     brace = "}".encode(encoding)
     end = line.rindex(brace)
     while end % len(brace):  # between two characters of UTF-16
         end = line.rindex(brace, 0, end + len(brace) - 1)
-    told = json.dumps(fields, ensure_ascii=not encoding.startswith("utf"))
+    told = json.dumps(dict(zip(*tags, strict=True)), ensure_ascii=not encoding.startswith("utf"))
     return line[:end] + f", {told[1:-1]}".encode(encoding) + line[end:]
 
 
-def tag_xml(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
+def tag_xml(record: bytes, tags: Tags, head: FileHead) -> bytes:
     """Return a record with the fields as the last attributes of its start tag.
 
     They are `nddup:kept` …, in the namespace `urn:nddup:tags`.
@@ -260,13 +209,18 @@ def tag_xml(record: bytes, tags: AnyTags, head: FileHead) -> bytes:
         raise RewriteError("a record has a start tag that cannot be tagged")
     if NAMESPACE.encode() in match[0]:
         raise RewriteError(AGAIN)
-    fields = "".join(f" nddup:{name[6:]}={quoteattr(_NOT_XML.sub(UNKNOWN, value))}" for name, value in spelled(tags))
-    inserted = f' xmlns:nddup="{NAMESPACE}"{fields}'.encode(head.encoding, "xmlcharrefreplace")
+    inserted = spell_attributes(tags).encode(head.encoding, "xmlcharrefreplace")
     end = match.end() - match[0].endswith(b"/")
     return record[:end] + inserted + record[end:]
 
 
-def tag_trec(record: bytes, tags: AnyTags, encoding: str) -> bytes:
+def spell_attributes(tags: Tags) -> str:
+    """Return the fields as attributes of XML, each after a blank."""
+    fields = "".join(f" nddup:{name[6:]}={quoteattr(_NOT_XML.sub(UNKNOWN, value))}" for name, value in spelled(tags))
+    return f' xmlns:nddup="{NAMESPACE}"{fields}'
+
+
+def tag_trec(record: bytes, tags: Tags, encoding: str) -> bytes:
     """Return a record with the fields as elements, a line each.
 
     They are `<nddup_kept>` …, after the DOCNO, else after the start tag.
@@ -274,7 +228,7 @@ def tag_trec(record: bytes, tags: AnyTags, encoding: str) -> bytes:
     Raises:
         RewriteError: if it has them already.
     """
-    if any(f"<{name}>".encode() in record for name in named(tags)):
+    if any(f"<{name}>".encode() in record for name in tags.names):
         raise RewriteError(AGAIN)
     found = _DOCNO.search(record) or _START_TAG.match(record)
     end = found.end() if found else 0
@@ -282,7 +236,7 @@ def tag_trec(record: bytes, tags: AnyTags, encoding: str) -> bytes:
     return record[:end] + lines.encode(encoding, "xmlcharrefreplace") + record[end:]
 
 
-def tag_warc(header: bytes, tags: AnyTags) -> bytes:
+def tag_warc(header: bytes, tags: Tags) -> bytes:
     """Return the header of a record, which includes its blank line, with the fields added after the others.
 
     They are `nddup_kept: true` ….
@@ -292,21 +246,21 @@ def tag_warc(header: bytes, tags: AnyTags) -> bytes:
     """
     if not header.startswith(b"WARC/"):
         raise RewriteError("a record of an ARC file has no place for tags")
-    if any(b"\n%s:" % name.encode() in header for name in named(tags)):
+    if any(b"\n%s:" % name.encode() in header for name in tags.names):
         raise RewriteError(AGAIN)
     end = b"\r\n" if header.endswith(b"\r\n") else b"\n"
     lines = b"".join(f"{name}: {value}".encode() + end for name, value in spelled(tags))
     return header[: -len(end)] + lines + end
 
 
-def tag_row(tags: AnyTags | None, dialect: Dialect, count: int = len(NAMES)) -> str:
+def tag_row(tags: Tags | None, dialect: Dialect, count: int = len(NAMES)) -> str:
     r"""Return the `count` cells to append to a row of CSV, each after a delimiter; empty cells without tags.
 
     Example:
-        >>> tag_row(Tags(False, 'a,b', None, None), Dialect(",")), tag_row(None, Dialect(","))
+        >>> tag_row(Tags(NAMES, (False, 'a,b', None, None)), Dialect(",")), tag_row(None, Dialect(","))
         (',false,"a,b",,', ',,,,')
     """
     cells = [""] * count
     if tags is not None:
-        cells = ["" if value is None else _as_text(value) for value in tags]
+        cells = ["" if value is None else _as_text(value) for value in tags.values]
     return dialect.delimiter + dialect.write(cells) if cells else ""

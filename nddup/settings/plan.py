@@ -15,7 +15,9 @@ from nddup.matching.confirm_texts import ConfirmRule, EditRule, SetRule
 from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold
 from nddup.mining.modes import DIVIDING, MODES, SHARE_NODES
-from nddup.settings.schema import Config, OutputConfig, SketchConfig
+from nddup.settings.kept_columns import needs_ledger, read_columns, spell_value
+from nddup.settings.schema import Config, SketchConfig
+from nddup.settings.weights import spell_times
 from nddup.sketching.accuracy import least_equal
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
 from nddup.sketching.minhash import Bands, choose_bands
@@ -274,7 +276,7 @@ def find_conflicts(config: Config) -> list[str]:
         *conflicts_of_texts(config),
         *_about_bands(config),
         *_about_keep(config),
-        *_about_weights(config.output),
+        *_about_columns(config),
         *_about_onto(config),
     ]
 
@@ -297,11 +299,31 @@ def _about_onto(config: Config) -> list[str]:
     return [f"output.onto: no later run can go on from this one: {why}" for why, holds in reasons.items() if holds]
 
 
-def _about_weights(output: OutputConfig) -> list[str]:
-    """Return a message on `output.weights` where no record is written that could bear it."""
-    if output.weights is None or "as-input" in (output.kept, output.tagged):
+def _about_columns(config: Config) -> list[str]:
+    """Return messages on `output.weights` and `output.columns` where nothing could bear or give what they ask for."""
+    output, ledger = config.output, config.keep.ledger
+    if output.weights is None and output.columns is None:
         return []
-    return ["output.weights: stands in records written as they came; set output.kept or output.tagged to as-input"]
+    name = "columns" if output.weights is None else "weights"
+    if output.kept == output.tagged == "none":
+        return [f"output.{name}: stands in records that are written; set output.kept or output.tagged"]
+    try:
+        columns = read_columns(output.columns or [], ledger or [])
+    except ValueError as error:
+        return [str(error)]
+    if needs_ledger(columns) and ledger is None:
+        return ["output.columns: keep.ledger counts these; set it to columns of the records, such as [nddup_source]"]
+    return []
+
+
+def kept_columns(config: Config) -> dict[str, tuple[str, str]]:
+    """Return the columns that kept records get: name -> type, and the value in SQL as in `spell_value`."""
+    output = config.output
+    columns = read_columns(output.columns or [], config.keep.ledger or [])
+    found = {f"nddup_{column.name}": (column.type, spell_value(column)) for column in columns}
+    if output.weights is not None:
+        found["nddup_weight"] = "long", f"CAST({spell_times(output.weights, 'c.n')} AS BIGINT)"
+    return found
 
 
 def _about_keep(config: Config) -> list[str]:

@@ -211,9 +211,15 @@ class OutputConfig(Section):
     )
     weights: dict[int, int] | Schedule | None = Field(
         None,
-        description="write `nddup_weight` with kept documents, `kept` and `tagged` as-input: times to train on each,"
-        " by its copies: a table such as `{1: 1, 2: 2, 100: 1}`, fineweb2 (1, 2, 3, from 5 on 5, from 100 on 8, from"
+        description="write `nddup_weight` with kept documents, `kept` and `tagged`: times to train on each, by its"
+        " copies: a table such as `{1: 1, 2: 2, 100: 1}`, fineweb2 (1, 2, 3, from 5 on 5, from 100 on 8, from"
         " 1,000 on 1), or log2 (1 + log2 of the copies)",
+    )
+    columns: list[str] | None = Field(
+        None,
+        description="columns beside kept documents, `kept` and `tagged`: `copies`, and with keep.ledger `equal`,"
+        " `lost_most`, `resemblance_least`, and its columns, each with its counted values, or `:distinct`, `:least`,"
+        " `:greatest`: `[equal, source, first=date:least]` gives `nddup_equal`, `nddup_source`, `nddup_first`",
     )
     context: bool = Field(
         default=False, description="write context.fimi: a line for each feature, the doc_keys of its documents"

@@ -27,8 +27,8 @@ from nddup.reading.formats import FileHead
 from nddup.reading.streams import PIECE, StoppedError
 from nddup.reading.xml_cutting import MARK_BYTES
 from nddup.rewriting.cut_records import Cutting
-from nddup.rewriting.rewrite_file import Rewritten, Stored, count_written, end_of, judge, rewrite_file
-from nddup.rewriting.verdicts import NAMES, SPANS, WEIGHT, RewriteError
+from nddup.rewriting.rewrite_file import NO_FIELDS, Rewritten, Stored, count_written, end_of, judge, rewrite_file
+from nddup.rewriting.verdicts import NAMES, SPANS, RewriteError
 from nddup.scanning.collection import Collection, Files, Group
 from nddup.scanning.file_heads import is_hidden
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits
@@ -332,15 +332,15 @@ class Rewriting(NamedTuple):
     may_go_on: bool
     limits: RecordLimits
     cutting: Cutting | None = None
-    is_weighed: bool = False
-    """Whether the verdicts have `nddup_weight`."""
+    added: pa.Schema = NO_FIELDS
+    """Other columns of the verdicts, which each document that stays gets."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of the verdicts that are read, beside `reason`."""
         if self.cutting is not None:
             return (NAMES[0], *SPANS.names)
-        return (*(NAMES if self.is_tagging else NAMES[:1]), *([WEIGHT] if self.is_weighed else []))
+        return tuple(dict.fromkeys([*(NAMES if self.is_tagging else NAMES[:1]), *self.added.names]))
 
 
 class Ending(NamedTuple):
@@ -418,7 +418,8 @@ def _rewrite_files(
         cutting = None if how.cutting is None else replace(how.cutting, whole=0, plain=0)
         if cutting is not None:
             rows = _read_spans(rows)
-        verdicts = judge(rows, head.format.kind, is_tagging=how.is_tagging, may_go_on=how.may_go_on, cutting=cutting)
+        asked = {"is_tagging": how.is_tagging, "may_go_on": how.may_go_on, "added": how.added}
+        verdicts = judge(rows, head.format.kind, **asked, cutting=cutting)
         stored = Stored(row["compression"], row["most"], how.limits.max_record)
         cutter = _Cutter(numbers[source], end)
         try:

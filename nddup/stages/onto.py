@@ -26,7 +26,8 @@ from nddup.storage.run_folder import RunFolder
 
 OWN = CALLERS | NOT_SHOWN | {
     "keep.force", "keep.all_known", "output.names_from", "output.report", "output.texts", "output.texts_read",
-    "output.kept", "output.tagged", "output.context", "output.weights", "input.max_rejects", "input.max_unreadable",
+    "output.kept", "output.tagged", "output.context", "output.weights", "output.columns",
+    "input.max_rejects", "input.max_unreadable",
 }  # fmt: skip
 """Sections and settings that a run has from its caller: they say how to compute, what to write beside the tables, when
 to stop, and which documents are forced."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from nddup.engines.engine import EngineTable, FinishedRun
+from nddup.engines.engine import Engine, EngineTable, FinishedRun
 from nddup.errors import NddupError
 from nddup.ground.metrics import (
     ClustersMetrics,
@@ -38,7 +38,6 @@ from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.load import read_stored
 from nddup.settings.plan import stored_texts
-from nddup.settings.weights import spell_times
 from nddup.stages.families import list_families, names_after, require_other
 from nddup.stages.inputs_found import find_inputs, find_unknown, note_changes, read_forced, read_ids_of
 from nddup.stages.keep import find_idle_globs, find_idle_values
@@ -62,6 +61,7 @@ from nddup.stages.stage import (
     require_rewritable,
     settings_of,
 )
+from nddup.stages.written_records import choose_kept, judge_records
 from nddup.storage.run_folder import digest
 from nddup.tables import REPEATED
 
@@ -85,24 +85,6 @@ class RunTables:
     def unpaired(self) -> Unpaired:
         """The documents that pairing treats apart."""
         return Unpaired(*(self.paired.counts[name] for name in Unpaired._fields))
-
-
-VERDICTS = """
-    WITH told AS (SELECT doc_id, kept, duplicate_of, coalesce(duplicate_of, doc_id) AS target FROM keep),
-    copies AS (SELECT target, count(*) AS n FROM told GROUP BY target),
-    smallest AS (SELECT doc_id, min(cluster_id) AS cluster_id FROM members GROUP BY doc_id)
-    SELECT d.source, d.record, CAST(NULL AS STRING) AS reason, t.kept AS nddup_kept,
-           t.duplicate_of AS nddup_duplicate_of, s.cluster_id AS nddup_cluster,
-           CASE WHEN t.kept THEN c.n END AS nddup_copies{weight}
-    FROM documents AS d JOIN told AS t ON d.doc_id = t.doc_id
-    LEFT JOIN copies AS c ON t.target = c.target LEFT JOIN smallest AS s ON t.target = s.doc_id
-    UNION ALL
-    SELECT source, record, reason, NULL, NULL, NULL, NULL{none} FROM rejects
-"""
-"""The verdict on each record, as `nddup.rewriting.verdicts` spells it: the cluster is that of the kept document."""
-
-WEIGHT = ", CAST(CASE WHEN t.kept THEN {times} END AS BIGINT) AS nddup_weight"
-"""One column more."""
 
 
 def make_run(  # noqa: PLR0913 - what the command line takes
@@ -361,7 +343,8 @@ def _write_kept(engine: RunEngine, source: Collection, found: RunTables) -> None
     with engine.stage("output", StageMetrics) as stage:
         engine.progress.describe("kept")
         folder.clear("kept")
-        written, expected = engine.write_kept(source, found.sketched, found.kept), found.stages.keep.kept
+        chosen = choose_kept(_ask(engine, found, "keep", "families"), engine.config)
+        written, expected = engine.write_kept(source, found.sketched, chosen), found.stages.keep.kept
         if written != expected:
             raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
         folder.seal("kept", **made, counted={})
@@ -375,10 +358,8 @@ def _rewrite(engine: RunEngine, source: Collection, found: RunTables) -> None:
     if not waiting:
         return
 
-    tables = {name: found.tables[name] for name in ("documents", "rejects", "keep", "members")}
-    weights = engine.config.output.weights
-    weight = "" if weights is None else WEIGHT.format(times=spell_times(weights, "c.n"))
-    judged = engine.ask(**tables).answer(VERDICTS.format(weight=weight, none=", NULL" if weight else ""))
+    asked = _ask(engine, found, "documents", "rejects", "keep", "members", "families")
+    judged = judge_records(asked, engine.config)
     with engine.stage("output", StageMetrics) as stage, engine.hold(judged) as verdicts:
         for name in waiting:
             engine.progress.describe(name)
@@ -387,6 +368,11 @@ def _rewrite(engine: RunEngine, source: Collection, found: RunTables) -> None:
             folder.publish(name)
             folder.seal(name, **dependencies_of(name, engine.config), counted={})
             stage.notes.append(f"{name}/: {counted(written, 'record')} as they came")
+
+
+def _ask(engine: RunEngine, found: RunTables, *names: str) -> Engine:
+    """Return what answers queries on those of these tables that the run has."""
+    return engine.ask(**{name: found.tables[name] for name in names if name in found.tables})
 
 
 def _name_families(engine: RunEngine, found: RunTables, path: str) -> None:

@@ -176,12 +176,18 @@ class RunEngine(ABC):
         """Write `context.fimi`: a feature a line, the `doc_key`s of the documents that hold it."""
 
     @abstractmethod
-    def write_kept(self, source: Collection, sketched: Made, kept: Made) -> int:
-        """Read the kept documents again and write them as `output.kept` says; return how many were found."""
+    def write_kept(self, source: Collection, sketched: Made, chosen: EngineTable) -> int:
+        """Read the kept documents again and write them as `output.kept` says; return how many were found.
+
+        Args:
+            source: the files.
+            sketched: the documents.
+            chosen: CHOSEN with the columns that each gets, as `hold` gives it.
+        """
 
     @abstractmethod
     def hold(self, verdicts: EngineTable) -> AbstractContextManager[EngineTable]:
-        """Hold VERDICTS, an answer, while files are written by them."""
+        """Hold VERDICTS or CHOSEN, an answer, while files are written by them."""
 
     @abstractmethod
     def rewrite(self, source: Collection, verdicts: EngineTable, apart: str, *, is_tagging: bool) -> int:

@@ -55,7 +55,10 @@ _NOT_IN_TABLES = {"input": ("max_rejects", "max_unreadable"), "pairs": ("max_com
 _OF_READING = {"pairs": ("confirm", "max_document_frequency")}
 """The settings of `pairs` that the sketches, and the fingerprints beside them, depend on."""
 
-_ONLY = {"kept": ("kept",), "tagged": ("tagged",), "texts": ("texts", "texts_read"), "names": ("names_from",)}
+_ONLY = {
+    "kept": ("kept", "weights", "columns"), "tagged": ("tagged", "weights", "columns"),
+    "texts": ("texts", "texts_read"), "names": ("names_from",),
+}  # fmt: skip
 """The settings of `output` that each of these tables depends on."""
 
 NOTE = "lexicon.json"
@@ -314,6 +317,7 @@ def require_rewritable(collection: Collection, config: Config) -> None:
         source, form = group.files[0].file.source, group.head.format
         if not can_rewrite(form.kind):
             raise ConfigError(f"output.{asked[0]}: {source}: files of the format {form.name} cannot be written again")
-        named = "tagged" if "tagged" in asked else "weights"
-        if (named == "tagged" or config.output.weights) and (what := form.files.untagged):
+        added = next((name for name in ("weights", "columns") if getattr(config.output, name)), None)
+        named = "tagged" if "tagged" in asked else added
+        if named and (what := form.files.untagged):
             raise ConfigError(f"output.{named}: {source} is {what}, which has no place for tags; the table keep tells")

@@ -381,6 +381,7 @@ VERDICTS = working(
     " nddup_copies long, reason string",
     "The result for each record where the inputs are written again: the tags of a document, the reason of a reject.",
 )
+CHOSEN = working("chosen", "doc_id string", "A kept document that is written again; `output.columns` adds to it.")
 REWRITTEN = working(
     "rewritten",
     "source string, records long, whole long, plain long, problem string",

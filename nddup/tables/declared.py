@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+COUNTS = pa.list_(pa.struct([("value", pa.string()), ("documents", pa.int64())]))
+"""Values with their numbers of documents."""
+
 TYPES: dict[str, pa.DataType] = {
     "long": pa.int64(),
     "int": pa.int32(),
@@ -16,11 +19,12 @@ TYPES: dict[str, pa.DataType] = {
     "array<long>": pa.list_(pa.int64()),
     "array<int>": pa.list_(pa.int32()),
     "array<string>": pa.list_(pa.string()),
+    "array<counts>": COUNTS,
     "array<ledger>": pa.list_(
         pa.struct(
             [
                 pa.field("name", pa.string()),
-                pa.field("values", pa.list_(pa.struct([("value", pa.string()), ("documents", pa.int64())]))),
+                pa.field("values", COUNTS),
                 pa.field("distinct", pa.int64()),
                 pa.field("least", pa.string()),
                 pa.field("greatest", pa.string()),
@@ -28,7 +32,8 @@ TYPES: dict[str, pa.DataType] = {
         )
     ),
 }
-"""The types a column may have, by their names in Spark SQL; `ledger` is the structure of `families.ledger`."""
+"""The types a column may have, by their names in Spark SQL; `ledger` is the structure of `families.ledger`,
+`counts` that of its values."""
 
 
 class Column(NamedTuple):

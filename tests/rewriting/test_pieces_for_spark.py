@@ -16,7 +16,7 @@ from nddup.settings.load import build_config
 from nddup.settings.plan import record_limits
 from nddup.settings.schema import InputConfig
 from nddup.spark.scan import Ending, Rewriting, _rewrite_files
-from nddup.stages.run import VERDICTS as VERDICTS_OF
+from nddup.stages.written_records import judge_records
 from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import FILES, VERDICTS
@@ -39,7 +39,7 @@ def test_the_pieces_are_the_file(name: str, tmp_path: Path) -> None:
 
     folder = LocalFolder(str(tmp_path / "out"))
     tables = {table: folder.read(table) for table in ("documents", "rejects", "keep", "members")}
-    verdicts = in_order(DuckEngine.over("test", **tables).sql(VERDICTS_OF.format(weight="", none="")))
+    verdicts = in_order(judge_records(DuckEngine.over("test", **tables), config))
     [group] = find_files(LocalStorage(), [str(source)], InputConfig()).groups
     numbers = {entry.file.source: at for at, entry in enumerate(group.files)}
     end = end_of(group.head, group.files[0].compression)

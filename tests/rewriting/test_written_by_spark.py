@@ -17,8 +17,10 @@ pytestmark = pytest.mark.spark
 SETTINGS = {
     "shingle": {"length": 2},
     "pairs": {"threshold": 0.9},
-    "output": {"kept": "as-input", "tagged": "as-input", "texts": 0, "report": False, "weights": "log2"},
-}
+    "keep": {"ledger": ["nddup_source"]},
+    "output": {"kept": "as-input", "tagged": "as-input", "texts": 0, "report": False, "weights": "log2",
+               "columns": ["equal", "from=nddup_source", "first=nddup_source:least"]},
+}  # fmt: skip
 
 
 LOSING = {

@@ -102,6 +102,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "kept": "none",
             "tagged": "none",
             "weights": None,
+            "columns": None,
             "context": False,
             "onto": False,
             "report": True,

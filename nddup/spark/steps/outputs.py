@@ -12,7 +12,7 @@ Lists are written by tasks, in order. Other texts that are wanted later are read
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 
 import numpy as np
@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from nddup.embedded import outputs
 from nddup.embedded.outputs import Reader
 from nddup.errors import ConfigError, OutputError
-from nddup.ground.shown import ESCAPED, ESCAPES, FIRST, LAST, spell_document
+from nddup.ground.shown import ESCAPED, ESCAPES, FIRST, LAST
 from nddup.rewriting.rewrite_file import Rewritten
 from nddup.scanning.collection import Collection, Group, ListedFile
 from nddup.scanning.read_again import Contents
@@ -39,6 +39,7 @@ from nddup.spark.session_tables import UNMARKED, SparkFolder
 from nddup.spark.steps.documents import Inputs, Sources, WorkersOnSpark
 from nddup.spark.steps.state import Job, persisted
 from nddup.stages.run_engine import Made, Saved
+from nddup.stages.written_records import added_fields
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import CLUSTERS, DOCUMENTS, MEMBERS, RESULTS, Table
 
@@ -66,16 +67,17 @@ FEW_MEMBERS, FEW_TEXTS = 100_000, 1_000
 """Maximum numbers of members of clusters that the driver lists, and of texts of the report that it gets."""
 
 
-def as_xml(kept: DataFrame) -> DataFrame:
+def as_xml(kept: DataFrame, added: Sequence[str] = ()) -> DataFrame:
     """Write documents as ROMIP XML, one file per partition; a partition without documents gives no line.
 
     The content is base64 of UTF-8 with a byte order mark, which overrides any charset that the markup declares.
 
-    Schema in:   doc_id string, url string, content string, …
+    Schema in:   doc_id string, url string, content string, `added`, …
     Schema out:  value string: the prolog, one line per document, and the end
     Shuffles:  none.    Actions:  none.
     """
-    return kept.select("doc_id", "url", "content").mapInArrow(_xml_lines, "value string")
+    spell = partial(_xml_lines, added=tuple(added))
+    return kept.select("doc_id", "url", "source", "record", "content", *added).mapInArrow(spell, "value string")
 
 
 def spell_clusters(clusters: DataFrame) -> DataFrame:
@@ -190,17 +192,21 @@ def _cut(texts: Iterable[str], end: str) -> Batches:
         yield _values([rest])
 
 
-def _xml_lines(batches: Batches) -> Batches:
+def _xml_lines(batches: Batches, *, added: Sequence[str]) -> Batches:
     """Return the lines of one file; the prolog comes with the first batch that has documents."""
     has_any = False
     for batch in batches:
-        rows = zip(*(batch.column(name).to_pylist() for name in ("doc_id", "url", "content")), strict=True)
-        lines = [spell_document(doc_id, url, content) for doc_id, url, content in rows]
+        lines = list(outputs.spell_kept(pa.Table.from_batches([batch]), "xml", added))
         if lines:
             yield _values(lines if has_any else [FIRST, *lines])
             has_any = True
     if has_any:
         yield _values([LAST])
+
+
+def _json_lines(batches: Batches, *, added: Sequence[str]) -> Batches:
+    for batch in batches:
+        yield _values(list(outputs.spell_kept(pa.Table.from_batches([batch]), "jsonl", added)))
 
 
 def _values(lines: list[str]) -> pa.RecordBatch:
@@ -290,7 +296,7 @@ def _number(part: str) -> tuple[int, str]:
     return int(part.split("-")[1]), part
 
 
-def write_kept_documents(job: Job, source: Collection, sketched: Made, kept: Made) -> int:
+def write_kept_documents(job: Job, source: Collection, sketched: Made, chosen: DataFrame) -> int:
     """As `RunEngine.write_kept`. One action."""
     del source
     folder, form, (inputs, offsets) = job.folder, job.config.output.kept, _read_again(sketched)
@@ -300,8 +306,10 @@ def write_kept_documents(job: Job, source: Collection, sketched: Made, kept: Mad
     with set_to(job.spark, inputs.splitting):
         found_again = inputs.scan(Contents(job.config.input.charset))
         contents = key_contents(found_again, offsets.table, offsets.rows)
-        chosen, seen = _choose_kept(contents, sketched, kept), Observation("written")
-        write_kept(chosen.observe(seen, F.count(F.lit(1)).alias("rows")), folder.spelled(where), form)
+        added = added_fields(job.config).names
+        documents = sketched.tables["documents"].select(*outputs.KEPT_COLUMNS).join(chosen, "doc_id")
+        kept, seen = documents.join(contents, "doc_key"), Observation("written")
+        write_kept(kept.observe(seen, F.count(F.lit(1)).alias("rows")), folder.spelled(where), form, added)
     _name_parts(files_at(job.spark, where), where, form)
     if is_connect(job.spark):
         folder.publish("kept")
@@ -323,34 +331,31 @@ def _name_parts(storage: OutputFiles, path: str, form: str) -> None:
             storage.move(f"{path}/{name}", f"{path}/{name.removesuffix('txt')}{form}")
 
 
-def _choose_kept(contents: DataFrame, sketched: Made, kept: Made) -> DataFrame:
-    """Return the kept documents, read again: doc_key, doc_id, url, source, record, content, line."""
-    ids = kept.tables["keep"].where("kept").select("doc_id")
-    columns = ["doc_key", "doc_id", "url", "source", "record"]
-    documents: DataFrame = sketched.tables["documents"].join(ids, "doc_id").select(*columns)
-    return documents.join(contents, "doc_key")
-
-
-def write_kept(kept: DataFrame, path: str, form: str) -> None:
+def write_kept(kept: DataFrame, path: str, form: str, added: Sequence[str] = ()) -> None:
     """Write the kept documents to a folder, as `Storage.spelled` gives it: Parquet, JSON lines, or ROMIP XML.
 
     A document that was read from JSON lines is written to JSON lines as its original line, with all fields; any other
-    as `doc_id`, `url`, `source`, `record` and `content` (decoded, with its markup).
+    as `doc_id`, `url`, `source`, `record` and `content` (decoded, with its markup). Each gets the columns `added`.
     """
-    columns = ["doc_id", "url", "source", "record", "content"]
+    columns = [*outputs.KEPT_COLUMNS[1:], "content"]
     if form == "parquet":
-        kept.select(*columns).write.parquet(path)
+        kept.select(*columns, *added).write.parquet(path)
     elif form == "xml":
-        as_xml(kept).write.options(**WHOLE).text(path)
+        as_xml(kept, added).write.options(**WHOLE).text(path)
     else:
-        line = F.coalesce("line", F.to_json(F.struct(*columns), {"ignoreNullFields": "true"}))
-        kept.select(line.alias("value")).write.options(**WHOLE).text(path)
+        if added:
+            spell = partial(_json_lines, added=tuple(added))
+            lines = kept.select(*columns, *added, "line").mapInArrow(spell, "value string")
+        else:
+            line = F.coalesce("line", F.to_json(F.struct(*columns), {"ignoreNullFields": "true"}))
+            lines = kept.select(line.alias("value"))
+        lines.write.options(**WHOLE).text(path)
 
 
 def rewrite_inputs(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> int:
     """As `RunEngine.rewrite`."""
-    is_first, is_weighed = job.config.input.limit is not None, job.config.output.weights is not None
-    how = Rewriting(is_tagging, is_first, record_limits(job.config), is_weighed=is_weighed)
+    is_first = job.config.input.limit is not None
+    how = Rewriting(is_tagging, is_first, record_limits(job.config), added=added_fields(job.config))
     return rewrite_files(job.spark, source, verdicts, apart, how).records
 
 
