@@ -3,8 +3,9 @@
 import argparse
 from collections.abc import Callable
 
+from nddup.errors import ConfigError
 from nddup.ground.shown import print_out, spell_size
-from nddup.remote.addresses import is_bucket
+from nddup.remote.addresses import WEB, is_bucket, is_remote, scheme_of, spell_bare
 
 READ = ("run", "onto")
 """Arguments that name finished results, to which some commands add a report or a note."""
@@ -16,21 +17,30 @@ WRITING = frozenset(["run", "passages", "split"])
 """Commands whose --output is a folder of results."""
 
 
+REPOSITORIES = ("repo", "also")
+
+FILES = ("truth", "grid", "config", "file", "png")
+"""Arguments that name a file which is read or written on this machine alone."""
+
+
 def execute_with_buckets(execute: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Execute a command; results that it names in a bucket are fetched before, and what it wrote is sent after it.
 
     On Spark the addresses stay as they are: Hadoop opens them.
 
     Raises:
+        ConfigError: for an argument whose address is of no use to the command.
         NddupError: as `BucketRun`, and the command itself.
     """
     if not _is_here(options):
         return execute(options)
+    _require_places(options)
     read = [name for name in READ if _names_bucket(options, name)]
     is_made = options.command in WRITING and _names_bucket(options, "output")
     compared = getattr(options, "runs", [])
     is_compared = len(compared) == BOTH and any(map(is_bucket, compared))
-    if not (read or is_made or is_compared):
+    kept_of = _kept_of(options)
+    if not (read or is_made or is_compared or kept_of):
         return execute(options)
     from nddup.storage.bucket_run import BucketRun  # noqa: PLC0415 - most results are on this machine
 
@@ -40,6 +50,8 @@ def execute_with_buckets(execute: Callable[[argparse.Namespace], int], options: 
         setattr(options, name, runs[-1].fetch())
     if is_compared:
         options.runs = [BucketRun(path).fetch() if is_bucket(path) else path for path in compared]
+    if kept_of:
+        options.inputs = [BucketRun(kept_of).fetch()]
     if is_made:
         runs.append(BucketRun(options.output))
         flags = {name: bool(getattr(options, name, False)) for name in ("overwrite", "resume")}
@@ -51,6 +63,34 @@ def execute_with_buckets(execute: Callable[[argparse.Namespace], int], options: 
         if files and not getattr(options, "json", False):
             print_out(f"  sent to {run.name}: {files:,} files, {spell_size(size)}\n")
     return status
+
+
+def _require_places(options: argparse.Namespace) -> None:
+    """Refuse an address where the command takes a path of this machine, or addresses of other schemes."""
+    for name in (*READ, "runs", *REPOSITORIES, "output", "output_kept", *FILES):
+        value = getattr(options, name, None)
+        is_stored = name in (*READ, "runs", *REPOSITORIES) or (name == "output" and options.command in WRITING)
+        for path in filter(is_remote, value if isinstance(value, list) else [value or ""]):
+            is_fit = scheme_of(path) not in WEB if name in REPOSITORIES else is_stored and is_bucket(path)
+            if not is_fit:
+                where = "of this machine, or of a bucket (s3, gs, az)" if is_stored else "of this machine"
+                what = "a file" if name in FILES else "a folder"
+                raise ConfigError(f"{_spell(name)}{spell_bare(path)}: expected {what} {where}")
+
+
+def _spell(name: str) -> str:
+    return "" if name in ("run", "runs", "repo", "file") else f"--{name.replace('_', '-')} "
+
+
+def _kept_of(options: argparse.Namespace) -> str:
+    """Return the address of the run whose kept documents `nddup passages` reads; empty if it reads other inputs."""
+    inputs = getattr(options, "inputs", None) or []
+    if options.command != "passages" or len(inputs) != 1 or not is_bucket(inputs[0]):
+        return ""
+    from nddup.remote.fetch import list_remote  # noqa: PLC0415
+    from nddup.scanning.input_files import RUN  # noqa: PLC0415
+
+    return str(inputs[0]) if RUN in list_remote(inputs[0]) else ""
 
 
 def _names_bucket(options: argparse.Namespace, name: str) -> bool:

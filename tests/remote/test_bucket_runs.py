@@ -105,3 +105,50 @@ def test_inputs_and_output_are_apart(box: str, capsys: pytest.CaptureFixture[str
     assert "lies in INPUT" in capsys.readouterr().err
     assert main(["show", f"{box}/none"]) == 2
     assert json.dumps("no such folder")[1:-1] in capsys.readouterr().err
+
+
+ADDRESSES = {"s3": "s3://box/x", "https": "https://host.example/x", "hf": "hf://datasets/o/n@main/x"}
+RUNS = [
+    ("show", "@"), ("report", "@"), ("check", "@"), ("evaluate", "@", "--truth", "t.csv"), ("diff", "a", "@"),
+    ("truth", "@", "--output", "t.csv"), ("split", "@", "--parts", "a=.5,b=.5", "--output", "s"),
+    ("run", "p.jsonl", "--onto", "@", "--output", "o"), ("run", "p.jsonl", "--output", "@"),
+    ("passages", "p.jsonl", "--output", "@"), ("split", "r", "--parts", "a=.5,b=.5", "--output", "@"),
+]  # fmt: skip
+PATHS = [
+    ("evaluate", "r", "--truth", "@"), ("sweep", "p.jsonl", "--grid", "@", "--output", "s"),
+    ("mine", "@", "--support", "2"),
+    ("sweep", "p.jsonl", "--grid", "g.yaml", "--output", "@"), ("explain", "--config", "@"), ("demo", "--output", "@"),
+    ("truth", "r", "--output", "@"), ("against", "a", "b", "--output", "@"),
+    ("run", "p.jsonl", "--config", "@", "-o", "o"),
+    ("diff", "a", "b", "--output", "@"),
+]  # fmt: skip
+REPOSITORIES = [
+    ("index", "create", "@"), ("index", "add", "@", "p.jsonl"), ("index", "list", "@"), ("index", "check", "@"),
+    ("index", "query", "r", "p.jsonl", "--also", "@"), ("serve", "@"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ADDRESSES)
+def test_an_address_that_is_of_no_use_is_refused_in_one_line(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the Hub and web servers only INPUT is of use; of buckets, all but what must be a file of this machine."""
+    monkeypatch.chdir(tmp_path)
+    refused = PATHS + (RUNS if scheme != "s3" else []) + (REPOSITORIES if scheme == "https" else [])
+    for command in refused:
+        assert main([ADDRESSES[scheme] if word == "@" else word for word in command]) == 2, command
+        said = capsys.readouterr()
+        lines = [line for line in said.err.splitlines() if line.startswith("nddup: ")]
+        assert len(lines) == 1, command
+        assert f"{ADDRESSES[scheme]}: expected a " in lines[0], command
+        assert "of this machine" in lines[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_passages_reads_the_kept_documents_of_a_run_in_a_bucket(box: str, tmp_path: Path) -> None:
+    page = write_texts(tmp_path / "in.jsonl", TEXTS)
+    assert main(["run", str(page), "--output", f"{box}/run", *BRIEF]) == 0
+    for number, run in enumerate((f"{box}/run", str(BucketRun(f"{box}/run").path))):
+        assert main(["passages", run, "--output", str(tmp_path / f"{number}")]) == 0
+    noted = [json.loads((tmp_path / name / "_PASSAGES.json").read_text()) for name in "01"]
+    assert noted[0] == noted[1]

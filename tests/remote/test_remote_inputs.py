@@ -161,6 +161,27 @@ def test_inputs_are_sent_at_most_twice_where_most_copies_have_room(
     assert len(pq.read_table(tmp_path / "out" / "documents")) == 480
 
 
+def test_every_command_with_inputs_reads_them_from_elsewhere(
+    server: FaultyServer, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`run` has tests of its own; the others read a page of a server as the file that it is."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "grid.yaml").write_text("pairs.threshold: [0.7]\n")
+    (tmp_path / "list.csv").write_text("d0,d1,0.9\n")
+    page, here = urls(server)[0], str(min(collection.iterdir()))
+    assert main(["index", "create", "repo"]) == 0
+    for command in (
+        ["inspect", page],
+        ["against", page, here],
+        ["against", here, page],
+        ["passages", page, "--output", "passages"],
+        ["index", "add", "repo", page],
+        ["index", "query", "repo", page],
+        ["sweep", page, "--grid", "grid.yaml", "--truth", "list.csv", "--output", "sweep"],
+    ):
+        assert main(command) == 0, command
+
+
 def test_a_file_that_changes_is_found(server: FaultyServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before `check` and `--resume`, and between the listing and the reading."""
     assert run(urls(server), tmp_path / "out") == 0
