@@ -8,6 +8,7 @@
 Only regular files are opened, of a WACZ file the WARC files in it.
 """
 
+import errno
 import io
 import lzma
 import os
@@ -409,7 +410,17 @@ def open_stored(path: str) -> BinaryIO:
         return open_member(str(find_kept(inner[0])), inner[1]) if inner else open_kept(path)
     path = local_path(path) if path.startswith("file:/") else path
     inner = split_member(path)
-    return open_member(*inner) if inner else open(path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
+    return open_member(*inner) if inner else _open_regular(path)
+
+
+def _open_regular(path: str) -> BinaryIO:
+    """Open a file; one that became a pipe or a device since it was listed is refused, and blocks nobody."""
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    kind = stat.S_IFMT(os.fstat(number).st_mode)
+    if kind != stat.S_IFREG:
+        os.close(number)
+        raise OSError(errno.EINVAL, f"since it was listed it became {SPECIAL.get(kind, 'another kind of file')}", path)
+    return cast("BinaryIO", os.fdopen(number, "rb", buffering=0))
 
 
 def open_member(path: str, name: str) -> BinaryIO:

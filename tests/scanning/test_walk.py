@@ -8,7 +8,7 @@ import pytest
 
 from nddup.errors import ConfigError
 from nddup.scanning.input_files import BESIDE_WHY, Listing
-from nddup.scanning.walk import NOWHERE, OTHER_FOLDER, OTHER_NAME, OUTSIDE, sizes_of
+from nddup.scanning.walk import NOWHERE, OTHER_FOLDER, OTHER_NAME, OUTSIDE, open_stored, sizes_of
 from nddup.storage.local_storage import LocalStorage
 
 
@@ -122,6 +122,16 @@ def test_files_that_are_not_regular_are_skipped_unopened(tmp_path: Path) -> None
     }  # fmt: skip
     with pytest.raises(ConfigError, match=r"^INPUT \S+: expected a file or a folder, got a named pipe; [^\n]*$"):
         walk(tmp_path / "queue.jsonl")
+
+
+def test_a_file_that_became_a_pipe_is_refused(tmp_path: Path) -> None:
+    """It is not waited for, also where a link leads to it."""
+    pipe = tmp_path / "a.jsonl"
+    os.mkfifo(pipe)
+    (tmp_path / "b.jsonl").symlink_to(pipe)
+    for name in ("a.jsonl", "b.jsonl"):
+        with pytest.raises(OSError, match="since it was listed it became a named pipe"):
+            open_stored(str(tmp_path / name))
 
 
 def test_names_that_are_not_utf8_are_spelled_with_percent(tmp_path: Path) -> None:
