@@ -23,10 +23,11 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
-from nddup.errors import NddupError
+from nddup.errors import NddupError, first_line
 from nddup.reading.formats import FileHead
 from nddup.reading.reference_lists import Layout, entries_of, lines_of
 from nddup.reading.streams import PIECE, Expanded, StoppedError
@@ -136,7 +137,7 @@ def pack_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
 
 def _fetch_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
     """Return FILES with their content, one row per file: the source `binaryFile` returns a file whole."""
-    rows = reader_of(spark, "binaryFile").load([unquote(file.path) for file in files])
+    rows = _load(reader_of(spark, "binaryFile"), [file.path for file in files])
     return _described(spark, rows.select(F.col("_metadata.file_path").alias("path"), "content"), files)
 
 
@@ -152,7 +153,7 @@ def _fetch_pieces(spark: SparkSession, files: Sequence[WholeFile], ending: str) 
     reader = reader_of(spark, "text").option("lineSep", "\n")
     for key, value in PASSTHROUGH.items() if ending else ():
         reader = reader.option(key, value.format(ending))
-    rows = reader.load([unquote(file.path) for file in files]).select(
+    rows = _load(reader, [file.path for file in files]).select(
         F.col("value").cast("binary").alias("content"),
         F.col("_metadata.file_path").alias("path"),
         F.col("_metadata.file_block_start").alias("split"),
@@ -162,6 +163,23 @@ def _fetch_pieces(spark: SparkSession, files: Sequence[WholeFile], ending: str) 
         placed = rows.withColumn("place", F.monotonically_increasing_id())
         rows = placed.repartition(len(files), "path").sortWithinPartitions("path", "split", "place")
     return _described(spark, rows, files)
+
+
+def _load(reader: DataFrameReader, paths: Sequence[str]) -> DataFrame:
+    """Return the rows of files, given as URIs; Spark takes names as they are, and gives them back as URIs.
+
+    Raises:
+        NddupError: if one went since it was listed, or became another kind of file, for which the JVM would wait.
+    """
+    try:
+        for path in paths:
+            if not is_remote(path):
+                open_stored(path).close()
+        return reader.load([unquote(path) for path in paths])
+    except OSError as error:
+        raise NddupError(f"{error.filename}: cannot be read ({error.strerror})") from error
+    except AnalysisException as error:
+        raise NddupError(f"a file cannot be read any more: {first_line(error)}") from error
 
 
 def _described(spark: SparkSession, rows: DataFrame, files: Sequence[WholeFile]) -> DataFrame:
@@ -302,8 +320,7 @@ def _read_part(
     if head.encoding.startswith("utf-16"):
         reader = reader.option("encoding", head.encoding.replace("utf-16-", "UTF-16").upper())
 
-    names = [unquote(path) for path, *_ in files]  # Spark takes names as they are, and gives them back as URIs
-    rows = reader.load(names).select(
+    rows = _load(reader, [path for path, *_ in files]).select(
         F.col("value").cast("binary").alias("value"),
         F.col("_metadata.file_path").alias("path"),
         F.col("_metadata.file_block_start").alias("split"),

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +71,14 @@ def test_missing_pieces_are_said() -> None:
     with pytest.raises(StoppedError, match="7 of 20 bytes came") as stopped:
         stream.read(1)
     assert stopped.value.reason == "damaged"
+
+
+def test_a_file_that_went_or_became_a_pipe_is_not_waited_for(spark: SparkSession, tmp_path: Path) -> None:
+    """The JVM would wait for a pipe, and its own error has many lines."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for name, what in (("pipe.jsonl", "since it was listed it became a named pipe"), ("gone.jsonl", "No such file")):
+        with pytest.raises(NddupError, match=rf"^\S*{name}: cannot be read \({what}[^\n]*$"):
+            hadoop_files._load(spark.read.format("text"), [(tmp_path / name).as_uri()])  # noqa: SLF001
 
 
 @given(st.lists(DATA, min_size=1, max_size=4), st.integers(1, 7), st.integers(0, 3))
