@@ -190,17 +190,18 @@ def write_kept(kept: Iterable[pa.Table], folder: Path, form: str, added: pa.Sche
     Args:
         kept: as `Reader.find_kept` gives it.
         folder: where they are written.
-        form: parquet, jsonl or xml.
+        form: parquet, jsonl or xml; delta is written as parquet, without its log.
         added: its columns that each record gets beside its own.
 
     Raises:
         OutputError: if the file cannot be written.
         NddupError: if a worker fails, or a line has the added fields already.
     """
-    target = folder / f"part-00000.{'zstd.parquet' if form == 'parquet' else form}"
+    is_table = form in ("parquet", "delta")
+    target = folder / f"part-00000.{'zstd.parquet' if is_table else form}"
     try:
         folder.mkdir(parents=True)
-        return (_write_parquet if form == "parquet" else _write_lines)(kept, target, form, added)
+        return (_write_parquet if is_table else _write_lines)(kept, target, form, added)
     except NddupError:
         raise  # of what was being read
     except OSError as error:

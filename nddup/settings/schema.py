@@ -201,10 +201,10 @@ class KeepConfig(Section):
 class OutputConfig(Section):
     """What is written besides the tables."""
 
-    kept: Literal["none", "as-input", "jsonl", "parquet", "xml"] = Field(
+    kept: Literal["none", "as-input", "jsonl", "parquet", "delta", "xml"] = Field(
         "none",
         description="write the kept documents themselves: unchanged, in files of the same names (`as-input`), or in the"
-        " format named",
+        " format named; delta needs its extra, and no Spark",
     )
     tagged: Literal["none", "as-input"] = Field(
         "none", description="write the inputs again, with the result added to every document"

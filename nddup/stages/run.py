@@ -62,6 +62,7 @@ from nddup.stages.stage import (
     settings_of,
 )
 from nddup.stages.written_records import choose_kept, judge_records
+from nddup.storage.delta_log import DELTA, commit_table, require_delta
 from nddup.storage.run_folder import digest
 from nddup.tables import REPEATED
 
@@ -163,6 +164,7 @@ def _begin(engine: RunEngine, batches: list[Batch], source: Collection, chain: C
     require_readable(source.unread, config.input.max_unreadable)
     require_rewritable(source, config)
     engine.require_able(source)
+    require_delta(config.output.kept, is_on_spark=engine.is_on_spark)
     if config.output.names_from is not None:
         require_other(engine, config.output.names_from)
 
@@ -347,6 +349,8 @@ def _write_kept(engine: RunEngine, source: Collection, found: RunTables) -> None
         written, expected = engine.write_kept(source, found.sketched, chosen), found.stages.keep.kept
         if written != expected:
             raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
+        if form == DELTA:
+            commit_table(f"{folder.path}/kept")
         folder.seal("kept", **made, counted={})
         stage.notes.append(f"kept documents as {form}")
 
