@@ -74,13 +74,14 @@ NESTED = Violations(
             GROUP BY p.cluster_id
         ) AS r JOIN placed AS o ON r.node = o.node WHERE r.cluster_id <> o.cluster_id
     ) AS s
-    JOIN placed AS i ON s.cluster_id = i.cluster_id JOIN placed AS o ON s.outer_id = o.cluster_id AND i.node = o.node
+    JOIN placed AS i ON s.cluster_id = i.cluster_id
+    JOIN placed AS o ON s.outer_id = o.cluster_id AND i.node = o.node AND o.held = o.n
     GROUP BY s.cluster_id, s.outer_id, s.nodes HAVING count(*) = s.nodes
     """,
     "{cluster_id}: lies inside {outer_id}",
 )
 """Chosen clusters that lie inside another one. The outer cluster holds all nodes of the inner one, also the one that is
-in the fewest clusters: only the clusters of that node are compared."""
+in the fewest clusters: only the clusters of that node are compared. Of copies of other values each has its own."""
 
 BY_LEADERS = "SELECT DISTINCT node FROM placed WHERE coverage = 'documents' AND node IS NOT NULL"
 """The nodes of components given by leaders, where the clusters show it."""

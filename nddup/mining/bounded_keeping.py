@@ -116,9 +116,9 @@ class _Search:
 
 
 def _take_all(rows: NDArray[np.int32]) -> Compared:
-    """Return the results for pairs of near-duplicate sketches, (k, 5), where no text is compared."""
-    n = len(rows)
-    return Compared(np.zeros(n, np.int64), rows[:, 3] / np.maximum(rows[:, 4], 1), np.zeros(n, np.bool_))
+    """Return the results for pairs of near-duplicate sketches, (k, 5), where no text is compared: all are near."""
+    common, n = rows[:, 2].astype(np.int64), len(rows)
+    return Compared(common, rows[:, 3] / np.maximum(rows[:, 4], 1), np.zeros(n, np.bool_))
 
 
 def keep_bounded(

@@ -148,15 +148,16 @@ def _with_groups(scope: Scope) -> pa.Table:
 
 def _name(documents: pa.Table, scope: Scope, identity: Identity) -> Nodes:
     """Return the nodes, ordered by the keep policy; if frozen, by kept before or not, then version, then policy."""
-    order, levels = identity.config.keep.order, levels_of(identity.config)
-    nodes = name_nodes(documents, order=order, levels=levels)
+    asked, levels = identity.config.keep, levels_of(identity.config)
+    nodes = name_nodes(documents, order=asked.order, levels=levels, same=asked.same_places)
     if identity.mode == "rebuild":
         return nodes
     by_turn = np.lexsort((nodes.policy_rank, scope.versions, ~scope.was_kept))
     turns = np.empty(len(by_turn), np.int64)
     turns[by_turn] = np.arange(len(by_turn))
     at = documents.schema.get_field_index("doc_key")
-    return name_nodes(documents.set_column(at, "doc_key", pa.array(turns)), order=Order("first"), levels=levels)
+    turned = documents.set_column(at, "doc_key", pa.array(turns))
+    return name_nodes(turned, order=Order("first"), levels=levels, same=asked.same_places)
 
 
 def _known_of(candidates: Matches, common: NDArray[np.int32]) -> Known:

@@ -213,7 +213,7 @@ def require_possible(identity: Identity) -> None:
         raise ConfigError("input.limit: a batch is added whole; give fewer files")
     if pairs.confirm == "edit":
         raise ConfigError("pairs.confirm: edit compares whole texts, of which a repository stores none")
-    _require_plain_policy(config.keep)
+    _require_stored_policy(config.keep)
     if not config.sketch.verify:
         raise ConfigError("sketch.verify: candidates that are not compared cannot be stored; leave it true")
     if mode == "frozen" and MEASURES[pairs.measure].is_directed:
@@ -222,21 +222,18 @@ def require_possible(identity: Identity) -> None:
         raise ConfigError(
             f"--mode frozen: clusters.mode {config.clusters.mode} needs duplicates that follow their nearest document"
         )
+    if mode == "frozen" and config.keep.same is not None:
+        raise ConfigError("--mode frozen: keep.same needs the order of the policy; use --mode rebuild")
     if identity.store == "kept" and mode != "frozen":
         raise ConfigError("--store kept: needs --mode frozen; what is not stored cannot be kept later")
     _require_lowest(identity)
 
 
-def _require_plain_policy(keep: KeepConfig) -> None:
+def _require_stored_policy(keep: KeepConfig) -> None:
     if keep.max_lost is not None or keep.force is not None:
         raise ConfigError("keep.max_lost and keep.force: a repository keeps by its policy alone; give them to a run")
-    if keep.same is not None:
-        raise ConfigError("keep.same: a repository keeps by its policy alone; give it to a run")
-    if keep.order.columns or keep.prefer or keep.policy in DATED:
-        raise ConfigError(
-            "keep.policy and keep.prefer: columns, dates and sources are not stored; give longest, first, first-id or"
-            " shortest-url"
-        )
+    if keep.policy in DATED:
+        raise ConfigError(f"keep.policy {keep.policy}: the dates of captures are not stored; a column of dates is")
 
 
 def _require_lowest(identity: Identity) -> None:

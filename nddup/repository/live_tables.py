@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.embedded import outputs
-from nddup.embedded.collapse import name_nodes
+from nddup.embedded.collapse import name_nodes, order_documents, rank_ids
 from nddup.embedded.match import PairingOptions
 from nddup.embedded.workers import Workers
 from nddup.engines.duck import DuckEngine, DuckRun, MemoryRun
@@ -32,6 +32,7 @@ from nddup.ground.metrics import (
 )
 from nddup.matching.lookups import distinct, is_among
 from nddup.matching.preference import Order
+from nddup.mining.pair_graph import keep_first
 from nddup.report.gather import report_run
 from nddup.repository.make_change import as_of_run
 from nddup.repository.segment_files import NOT_STORED, RESULTS, TEXTS, among, read_all
@@ -104,6 +105,8 @@ def _fingerprints(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int6
 def _leads(snapshot: Snapshot, state: pa.Table) -> NDArray[np.bool_]:
     """Return whether each live document leads: a repository forces none and limits no loss, so all that are kept do.
 
+    With `keep.same` a kept one may have an earlier leader of other values: then they are chosen in the order anew.
+
     Only components of more than `pairs.max_edges` pairs, or candidates, have leaders; of their documents those that
     have a near-duplicate with another sketch.
 
@@ -126,7 +129,33 @@ def _leads(snapshot: Snapshot, state: pa.Table) -> NDArray[np.bool_]:
     large = is_among(of_edges, components[counts > limits.max_edges])
     if snapshot.identity.is_exact:
         large &= edges["common"].to_numpy() > 0
-    return np.asarray(is_among(nodes, distinct(ends[:, large].ravel())) & np.asarray(state["kept"]))
+    in_large = is_among(nodes, distinct(ends[:, large].ravel()))
+    if snapshot.identity.config.keep.same is None:
+        return np.asarray(in_large & np.asarray(state["kept"]))
+    return np.asarray(in_large & _first_of(snapshot, nodes, np.searchsorted(live, ends[:, large])))
+
+
+def _first_of(snapshot: Snapshot, nodes: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether each live document has no earlier leader near it, (n,).
+
+    Args:
+        snapshot: the version, in which the order is that of the policy: one that is not frozen.
+        nodes: (n,), the distinct sketch of each document.
+        ends: (2, e), near-duplicate pairs of these, numbered in ascending order.
+    """
+    documents = as_of_run(snapshot, snapshot.documents_of(snapshot.live_keys))
+    turns = np.empty(len(nodes), np.int64)
+    order = order_documents(documents, snapshot.identity.config.keep.order, rank_ids(documents["doc_id"]))
+    turns[order] = np.arange(len(nodes))
+    by_turn = np.lexsort((turns, nodes))
+    starts = np.append(True, nodes[by_turn][1:] != nodes[by_turn][:-1])
+    first = by_turn[starts]
+    ranks = np.empty(len(first), np.int32)
+    ranks[np.argsort(turns[first])] = np.arange(len(first), dtype=np.int32)
+    leads = np.zeros(len(nodes), np.bool_)
+    chosen = keep_first(ends.T.astype(np.int32), np.ones(ends.shape[1]), ranks).duplicate_of < 0
+    leads[first[chosen]] = True
+    return leads
 
 
 def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table, *, is_exact: bool) -> pa.Table:
@@ -248,6 +277,7 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
     rows = {name: len(table) for name, table in tables.items()}
     nodes = name_nodes(tables["documents"], order=Order("first-id"), levels=levels_of(identity.config))
     kept = pc.sum(tables["keep"]["kept"]).as_py() or 0
+    leaders, keys = tables["keep"]["leader"], snapshot.state_of(snapshot.live_keys)["component_key"]
     sizes, engine = _sketches_of_components(tables), DuckEngine("the version")
     for name in ("clusters", "false_components"):
         engine.see(name, tables[name])
@@ -270,6 +300,7 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
             rows_out={name: rows[name] for name in ("clusters", "members", "false_components")},
             components=len(sizes),
             largest_component=pc.max(sizes).as_py() or 0,
+            led_components=pc.count_distinct(keys.filter(leaders)).as_py(),
             covered_clusters=found["covered_clusters"],
             led_clusters=found["led_clusters"],
             **engine.count("false_components", names.COUNTS["false_components"]),

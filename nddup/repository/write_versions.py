@@ -216,11 +216,17 @@ def _numbered(documents: pa.Table, first: int) -> pa.Table:
 
 
 def _same_contents(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return whether each document has the content of the stored document with its number in `keys`, (n,)."""
-    stored = snapshot.documents_of(np.sort(keys), ["doc_key", "content_fingerprint"])
+    """Return whether each document has content and read columns of the stored one with its number in `keys`, (n,)."""
+    stored = snapshot.documents_of(np.sort(keys), ["doc_key", "content_fingerprint", "policy"])
     at = np.searchsorted(stored["doc_key"].to_numpy(), keys)
     theirs = fingerprints_of(stored["content_fingerprint"])[at]
-    return np.asarray((fingerprints_of(documents["content_fingerprint"]) == theirs).all(axis=1))
+    is_same = (fingerprints_of(documents["content_fingerprint"]) == theirs).all(axis=1)
+    for place in range(len(snapshot.identity.config.keep.read)):
+        ours = pc.list_element(documents["policy"], place)
+        old = pc.list_element(stored["policy"], place).take(pa.array(at))
+        both_lack = pc.and_(pc.is_null(ours), pc.is_null(old))
+        is_same &= np.asarray(pc.or_kleene(pc.equal(ours, old), both_lack).fill_null(False))  # noqa: FBT003
+    return np.asarray(is_same)
 
 
 def _repeated(documents: pa.Table) -> pa.Table:

@@ -63,3 +63,39 @@ def test_a_table_gives_its_columns(tmp_path: Path) -> None:
     repo.add({"c": text})
     (family,) = repo.tables()["families"].to_pylist()
     assert family["ledger"][0]["values"] == [{"value": None, "documents": 2}, {"value": "ru", "documents": 1}]
+
+
+@pytest.mark.parametrize("max_edges", [3, pytest.param(1_000_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("confirm", ["none", pytest.param("resemblance", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("seed", first(1, range(3)))
+def test_a_version_keeps_what_a_run_keeps_by_stored_columns(
+    seed: int, confirm: str, max_edges: int, tmp_path: Path
+) -> None:
+    """By listed values, numbers, sources and equal values: after each batch all tables are those of a fresh run."""
+    batches = write_batches(tmp_path, seed)
+    keep = {"policy": ["licence=-,MIT", "-lang", "length"], "same": ["lang"], "prefer": ["2*"], "ledger": ["lang"]}
+    given: dict[str, Any] = {
+        "keep": keep, "pairs": {"threshold": 0.6, "confirm": confirm, "max_edges": max_edges},
+        "clusters": {"mode": ["partition", "components", "cover"][seed]},
+    }  # fmt: skip
+    repo = nddup.repository.create(str(tmp_path / "repo"), **given)
+    for at in range(4):
+        repo.add([str(tmp_path / "in" / f"{at}.jsonl")])
+    files = [str(tmp_path / "in" / f"{at}.jsonl") for at in range(4)]
+    (again,) = (row for row in batches[0] if row["id"] == batches[0][0]["id"])
+    told = {**{name: value for name, value in again.items() if name != "file"}, "lang": "other"}
+    rest = Path(files[0]).read_text().splitlines()[1:]
+    (tmp_path / "in" / "4.jsonl").write_text(json.dumps(told) + "\n")  # the same text, with another value
+    repo.add([str(tmp_path / "in" / "4.jsonl")], replace=True)
+    Path(files[0]).write_text("".join(f"{line}\n" for line in rest))
+
+    run_locally(
+        [*files, str(tmp_path / "in" / "4.jsonl")], str(tmp_path / "run"),
+        build_config(given | {"output": {"report": False}}, origin="test"),
+    )  # fmt: skip
+    tables = repo.tables()
+    for name in ("keep", "families", "clusters", "members"):
+        assert spelled(tables[name].to_pylist()) == spelled(rows_of(tmp_path / "run", name)), name
+    assert main(["index", "check", str(tmp_path / "repo")]) == 0
+    assert main(["index", "tables", str(tmp_path / "repo"), "--output", str(tmp_path / "version")]) == 0
+    assert check_run(DuckRun(str(tmp_path / "version"))).is_sound

@@ -48,6 +48,19 @@ def test_what_is_kept_is_the_kernel_value_by_value(seed: int, tmp_path: Path) ->
     require_kept(seed, tmp_path)
 
 
+@pytest.mark.parametrize("mode", ["components", "partition"])
+def test_what_sketches_decide_is_kept_value_by_value(mode: str, tmp_path: Path) -> None:
+    """Also where no text is compared and leaders stand for the pairs; copies of other values have their own cluster."""
+    records, given = write_texts(tmp_path / "in", 2), {"threshold": 0.6, "max_edges": 3, "confirm": "none"}
+    keep = {"policy": "first-id", "same": ["lang"], "max_lost": None}
+    settings = {"pairs": given, "keep": keep, "clusters": {"mode": mode}, "output": {"report": False}}
+    run_locally([str(tmp_path / "in")], str(tmp_path / "run"), build_config(settings, origin="test"))
+    found = {row["doc_id"]: row["duplicate_of"] or row["doc_id"] for row in rows_of(tmp_path / "run", "keep")}
+    assert found == define_keep(records, settings, {})
+    report = check_run(DuckRun(str(tmp_path / "run")))
+    assert report.is_sound, report.text()
+
+
 @pytest.mark.parametrize("seed", first(2, range(4)))
 def test_a_run_equals_those_of_each_value(seed: int, tmp_path: Path) -> None:
     """Without `max_lost` the keep-list is the union of those of the documents of each value; pairs do not change."""

@@ -48,7 +48,8 @@ def choose(seed: int, ids: list[str], folder: Path) -> tuple[dict[str, Any], dic
         said = {one: draw.choice(["kept", "removed"]) for one in ids if draw.random() < 0.3}
         (folder / "force.csv").write_text("".join(f"{one},{word}\n" for one, word in said.items()))
         keep |= {"force": str(folder / "force.csv")} if said else {}
-    pairs = {"threshold": 0.6, "max_edges": draw.choice([1_000_000, 3])}
+    pairs: dict[str, Any] = {"threshold": 0.6, "max_edges": draw.choice([1_000_000, 3])}
+    pairs["confirm"] = "resemblance" if most is not None else draw.choice(["resemblance", "none"])
     return {"keep": keep, "pairs": pairs, "output": {"report": False}}, said
 
 
