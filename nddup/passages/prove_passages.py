@@ -84,7 +84,7 @@ def _same_texts(documents: Documents, passages: pa.Table, occurrences: pa.Table)
         rows = batch.to_pylist()
         parts = [texts.get(row["doc_id"], "")[row["char"] : row["char_end"]].encode() for row in rows]
         hashed = hash_rows(*join_encoded(parts))
-        values = memoryview(hashed.values.view(np.uint8))  # type: ignore[arg-type] # an array is a buffer
+        values = memoryview(hashed.values.view(np.uint8))  # type: ignore[arg-type, unused-ignore] # an array is a buffer
         for place, row in enumerate(rows):
             low, high = int(hashed.offsets[place]), int(hashed.offsets[place + 1])
             name = blake2b(values[8 * low : 8 * high], digest_size=16).hexdigest()

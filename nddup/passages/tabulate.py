@@ -241,7 +241,7 @@ def _repeating(documents: Documents, repeats: Repeats, min_left: int) -> pa.Tabl
 
 
 def _identify(hashes: Ragged, passages: Passages) -> list[str]:
-    values = memoryview(hashes.values.view(np.uint8))  # type: ignore[arg-type] # an array is a buffer
+    values = memoryview(hashes.values.view(np.uint8))  # type: ignore[arg-type, unused-ignore] # an array is a buffer
     _, at = np.unique(passages.passage, return_index=True)
     places = hashes.offsets[passages.document[at]] + passages.token[at]
     return [

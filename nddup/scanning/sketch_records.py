@@ -194,10 +194,10 @@ def _read_block(block: Block, rule: SketchRule) -> tuple[Columns, Texts]:
     others, (other, limits) = _read([block.locate(row) for row in odd.tolist()], rule)
     order = pa.array(np.argsort(np.concatenate([plain, odd])))
     columns = {name: pa.concat_arrays([column, others[name]]).take(order) for name, column in columns.items()}
-    view, lengths, pieces, at = memoryview(data), np.diff(bounds), list[memoryview](), 0  # type: ignore[arg-type]
+    view, lengths, pieces, at = memoryview(data), np.diff(bounds), list[memoryview](), 0  # type: ignore[arg-type, unused-ignore]
     lengths[odd] = np.diff(limits)
     for number, row in enumerate(odd.tolist()):
-        pieces += [view[bounds[at] : bounds[row]], memoryview(other)[limits[number] : limits[number + 1]]]  # type: ignore[arg-type]
+        pieces += [view[bounds[at] : bounds[row]], memoryview(other)[limits[number] : limits[number + 1]]]  # type: ignore[arg-type, unused-ignore]
         at = row + 1
     pieces.append(view[bounds[at] :])
     return columns, (np.frombuffer(b"".join(pieces), np.uint8), np.concatenate([[0], np.cumsum(lengths)]))
