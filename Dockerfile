@@ -17,6 +17,10 @@ COPY --chown=nddup requirements.lock ./
 RUN /opt/venv/bin/pip install --require-hashes -r requirements.lock
 COPY --chown=nddup pyproject.toml README.md LICENSE ./
 COPY --chown=nddup nddup ./nddup
+# Kernels are compiled for this level, so that any such CPU finds them; the entry point lets an older one compile its own.
+# For another architecture: --build-arg CPU_NAME=generic.
+ARG CPU_NAME=x86-64-v3
+ENV NUMBA_CPU_NAME=$CPU_NAME NUMBA_CPU_FEATURES=""
 # Editable, so not copied into the environment: jobs, DAG and package stay together, and kernels beside their sources.
 RUN /opt/venv/bin/pip install --no-deps --no-build-isolation -e . \
     && /opt/venv/bin/nddup setup
@@ -33,6 +37,7 @@ ENV SPARK_HOME=/opt/venv/lib/python3.11/site-packages/pyspark \
     PYSPARK_PYTHON=/opt/venv/bin/python \
     PYSPARK_DRIVER_PYTHON=/opt/venv/bin/python \
     PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin
+HEALTHCHECK --interval=1m --timeout=20s --retries=3 CMD ["nddup", "--version"]
 CMD ["nddup", "--help"]
 
 # Airflow's Spark provider brings its own pyspark, so Airflow has an environment of its own, first on the PATH.

@@ -3,6 +3,16 @@
 # understands them; any other words are a command, which is run as it is.
 set -euo pipefail
 
+# The kernels of the image are for CPUs of this level. One that lacks any of its instructions compiles its own.
+if [ "${NUMBA_CPU_NAME:-}" = x86-64-v3 ]; then
+  for flag in avx2 bmi1 bmi2 f16c fma abm movbe; do
+    if ! grep -qw "$flag" "${NDDUP_CPUINFO:-/proc/cpuinfo}"; then
+      unset NUMBA_CPU_NAME NUMBA_CPU_FEATURES
+      break
+    fi
+  done
+fi
+
 classes="${SPARK_CLASSPATH:-}:${SPARK_HOME}/jars/*"
 [ -z "${SPARK_EXTRA_CLASSPATH:-}" ] || classes="${classes}:${SPARK_EXTRA_CLASSPATH}"
 [ -z "${HADOOP_CONF_DIR:-}" ] || classes="${HADOOP_CONF_DIR}:${classes}"

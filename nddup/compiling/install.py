@@ -6,8 +6,9 @@
 Each process compiles the kernels that it calls and does not find on disk: correct at any time, but a first run would
 wait here and there for seconds without a word. So all are compiled beforehand, side by side on all cores, with a bar.
 
-A file in a folder that holds kernels says that it was done, for one version of nddup, Numba and Python. Only the
-standard library is imported here: the processes that compile load while this one does.
+A file in a folder that holds kernels says that it was done, for one version of nddup, Numba and Python, and one level
+of CPUs if NUMBA_CPU_NAME names it. Only the standard library is imported here: the processes that compile load while
+this one does.
 """
 
 import fcntl
@@ -80,7 +81,8 @@ def compile_once(steps: Steps) -> float:
 
 
 def _stamp() -> str:
-    return f"compiled-{__version__}-numba{version('numba')}-{sys.implementation.cache_tag}"
+    level = "".join(f"-{name}" for name in [os.environ.get("NUMBA_CPU_NAME")] if name)  # else this machine's
+    return f"compiled-{__version__}-numba{version('numba')}-{sys.implementation.cache_tag}{level}"
 
 
 def _folders() -> list[KernelFolder]:

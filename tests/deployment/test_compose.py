@@ -47,7 +47,7 @@ def test_what_is_referred_to_is_there(compose: dict[str, Any]) -> None:
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE))
     for service in services.values():
         assert set(service.get("depends_on", {})) <= set(services)
-        named = {volume.split(":")[0] for volume in service.get("volumes", [])}
+        named = {volume.split(":")[0] for volume in service.get("volumes", []) if ":" in volume}
         assert named <= set(compose["volumes"])
         assert {config["source"] for config in service.get("configs", [])} <= set(compose["configs"])
         assert service.get("build", {"target": "nddup"})["target"] in stages
@@ -87,6 +87,31 @@ def test_the_version_of_the_image_is_that_of_the_package(compose: dict[str, Any]
     for service in compose["services"].values():
         if "build" in service:
             assert service["image"].endswith(f":{version[1]}")
+
+
+def test_our_images_run_as_no_root_and_write_to_volumes_alone(compose: dict[str, Any]) -> None:
+    """The last user of each stage is none of root's; the root file system is read-only, and nothing is gained later."""
+    for stage in re.split(r"^FROM ", DOCKERFILE, flags=re.MULTILINE)[1:]:
+        assert re.findall(r"^USER (\d+)$", stage, re.MULTILINE)[-1] == "10001"
+    assert re.search(r"^HEALTHCHECK .*CMD \[", DOCKERFILE, re.MULTILINE)
+    for name, service in compose["services"].items():
+        if name != "store":
+            assert service["read_only"] is True, name
+            assert service["cap_drop"] == ["ALL"], name
+            assert service["security_opt"] == ["no-new-privileges:true"], name
+            assert "/tmp" in service["volumes"], name  # noqa: S108
+            assert service["environment"]["NDDUP_CACHE_DIR"].startswith("/tmp/"), name  # noqa: S108
+
+
+def test_kernels_are_compiled_for_a_level_of_cpus(compose: dict[str, Any]) -> None:
+    """The level is set before they are compiled, and the features of the machine that builds are left out."""
+    level, setup = (
+        DOCKERFILE.index('ENV NUMBA_CPU_NAME=$CPU_NAME NUMBA_CPU_FEATURES=""'),
+        DOCKERFILE.index("nddup setup"),
+    )
+    assert level < setup
+    assert "ARG CPU_NAME=x86-64-v3" in DOCKERFILE[:level]
+    assert all("entrypoint" not in service for name, service in compose["services"].items() if name != "store")
 
 
 def test_ports_are_open_to_this_machine_only(compose: dict[str, Any]) -> None:

@@ -28,9 +28,15 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def started(home: Path, *words: str) -> list[str]:
+def started(home: Path, *words: str, **variables: str) -> list[str]:
     """Return the arguments of what the entry point starts."""
-    settings = {"PATH": os.environ["PATH"], "SPARK_HOME": str(home), "JAVA_HOME": str(home / "java"), **POD}
+    settings = {
+        "PATH": os.environ["PATH"],
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(home / "java"),
+        **POD,
+        **variables,
+    }
     script = ROOT / "scripts" / "entrypoint.sh"
     return subprocess.run(
         [script, *words], env=settings, capture_output=True, text=True, check=True
@@ -61,3 +67,16 @@ def test_an_executor_is_started_with_its_options_in_order(home: Path) -> None:
 def test_any_other_words_are_a_command(home: Path) -> None:
     """A command of docker-compose.yml runs as it is."""
     assert started(home, "printf", "%s\n", "a b", "c") == ["a b", "c"]
+
+
+def test_a_cpu_below_the_level_of_the_kernels_compiles_its_own(home: Path) -> None:
+    (home / "new").write_text("flags : fpu avx avx2 bmi1 bmi2 f16c fma abm movbe sse4_2\n")
+    (home / "old").write_text("flags : fpu avx bmi1 bmi2 f16c fma abm movbe sse4_2 avx512\n")
+    show = ("sh", "-c", "echo ${NUMBA_CPU_NAME-own}${NUMBA_CPU_FEATURES- own}")
+    level = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
+
+    assert started(home, *show, NDDUP_CPUINFO=str(home / "new"), **level) == ["x86-64-v3"]
+    assert started(home, *show, NDDUP_CPUINFO=str(home / "old"), **level) == ["own own"]
+    assert started(home, *show, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="", NDDUP_CPUINFO=str(home / "old")) == [
+        "generic"
+    ]
