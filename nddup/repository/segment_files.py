@@ -163,7 +163,11 @@ CHANGES = Table(
         Column("was", "string", "`kept`, `removed` or `absent`"),
         Column("is", "string", "the same, afterwards"),
         Column("duplicate_of", "string", "its kept near-duplicate, where it is removed"),
-        Column("cause", "string", "`added`, `removed`, `replaced`, `promoted` or `demoted`"),
+        Column(
+            "cause",
+            "string",
+            "`added`, `removed`, `replaced`, `promoted` (a duplicate that is kept now) or `demoted` (the reverse)",
+        ),
     ),
 )
 
