@@ -300,8 +300,7 @@ def _read_table(stream: Expanded, head: FileHead, how: ReadAs) -> Iterator[Recor
 
 
 def _read_letters(stream: Expanded, head: FileHead, how: ReadAs) -> Iterator[Record | Reject]:
-    del head
-    return read_mail(stream, source=how.source, max_record=how.max_record)
+    return read_mail(stream, source=how.source, max_record=how.max_record, policy=head.format.policy)
 
 
 def _read_page(stream: Expanded, head: FileHead, how: ReadAs) -> Iterator[Record | Reject]:

@@ -54,7 +54,7 @@ FILE_KINDS: dict[Kind, FileKind] = {
     "csv": FileKind(),
     "parquet": FileKind(is_columnar=True, is_packed=True, starts=(b"PAR1",)),
     "html": FileKind(is_copied=True, has_columns=False, holds="the whole file", uncut="pages", untagged="a page"),
-    "mail": FileKind(has_columns=False, holds="subject and body of each message", uncut="e-mail", untagged="e-mail"),
+    "mail": FileKind(holds="subject and body of each message", uncut="e-mail", untagged="e-mail"),
     "text": FileKind(is_copied=True, has_columns=False, holds="the whole file", untagged="a text"),
 }
 

@@ -14,11 +14,14 @@ Sources: RFC 5322 (messages), RFC 2045 to 2047 and 2231 (MIME), RFC 4155 (mbox).
 
 import binascii
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC
 from email.message import Message
 from email.parser import BytesParser
 from email.policy import Compat32
+from email.utils import parsedate_to_datetime
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -195,12 +198,14 @@ def _too_large(lost: int, rest: bytes | bytearray) -> Reject:
     return Reject("too large", f"{size:,} bytes, more than input.max_record", excerpt(bytes(rest[:_EXCERPT_BYTES])))
 
 
-def read_mail(stream: Expanded, *, source: str, max_record: int) -> Iterator[Record | Reject]:
+def read_mail(
+    stream: Expanded, *, source: str, max_record: int, policy: Sequence[str] = ()
+) -> Iterator[Record | Reject]:
     """Yield the records of a file of e-mail: each message, followed by those inside it. See `cut_mail`."""
     count = 0
     for message in cut_mail(stream, max_record=max_record):
-        found = [message] if isinstance(message, Reject) else read_message(message, made_up=f"{source}#{count + 1}")
-        for one in found:
+        made_up = f"{source}#{count + 1}"
+        for one in [message] if isinstance(message, Reject) else read_message(message, made_up=made_up, policy=policy):
             count += 1
             yield one
 
@@ -284,7 +289,7 @@ class _Message:
         return Unread(self.size, self.parts, self.digest.digest() if self.has_digest else b"")
 
 
-def read_message(message: bytes, *, made_up: str) -> Iterator[Record | Reject]:
+def read_message(message: bytes, *, made_up: str, policy: Sequence[str] = ()) -> Iterator[Record | Reject]:
     """Yield the record of a message, then those of the messages inside it, whose ids are `PARENT/1`, `PARENT/2`, …
 
     The content's fingerprint covers the subject and the text of all parts with LF as line end, and the decoded bytes of
@@ -293,6 +298,7 @@ def read_message(message: bytes, *, made_up: str) -> Iterator[Record | Reject]:
     Args:
         message: its bytes, with the envelope if it is from an mbox; lines quoted as `>From ` are then unquoted.
         made_up: the id that messages inside it call it by if it has no Message-ID.
+        policy: header fields whose values are read; the Date as a time in UTC.
 
     Returns:
         Records and rejects: `no content` without a subject, a text and an attachment; `malformed`. Never raises.
@@ -305,9 +311,10 @@ def read_message(message: bytes, *, made_up: str) -> Iterator[Record | Reject]:
         message = _QUOTED_FROM.sub(rb"\1", message.partition(b"\n")[2])
     parsed = _parse(message)
     if parsed is None:
-        yield _read_undivided(message, start)
+        whole = _read_undivided(message, start)
+        yield replace(whole, policy=(None,) * len(policy)) if isinstance(whole, Record) else whole
         return
-    yield from _read(parsed, None, made_up, start, depth=0)
+    yield from _read(parsed, _Place(None, made_up, start, 0), policy)
 
 
 def count_messages(message: bytes) -> int:
@@ -333,16 +340,26 @@ def _read_undivided(message: bytes, start: str) -> Record | Reject:
     return make_record(None, None, [(decoded.text, False)], start=start, replaced=decoded.replaced, unread=unread)
 
 
-def _read(parsed: Message, parent: str | None, name: str, start: str, *, depth: int) -> Iterator[Record | Reject]:
-    """Yield the record of a message called `name` if it has no id or lies in another, and of those inside it."""
-    found = _Message()
+class _Place(NamedTuple):
+    """Where a message lies: in `parent`, if that is one, called `name` if it has no id or lies in another."""
+
+    parent: str | None
+    name: str
+    start: str
+    depth: int
+
+
+def _read(parsed: Message, place: _Place, policy: Sequence[str]) -> Iterator[Record | Reject]:
+    """Yield the record of a message, and of those inside it."""
+    found, (parent, name, start, depth) = _Message(), place
     doc_id: str | None = name
     try:
         if parent is None:
             doc_id = clean_id(_field(parsed, "Message-ID").strip().strip("<>")) or None
         _add_parts(parsed, found, depth)
         _add_subject(parsed, found)
-        nested = list(_read_nested(found.inside, doc_id or name, depth, found))
+        nested = list(_read_nested(found.inside, place._replace(name=doc_id or name), policy, found))
+        values = tuple(_value_of(parsed, one) for one in policy)
     except Exception as error:  # noqa: BLE001 - whatever the bytes: it becomes the reason
         yield Reject("malformed", str(error)[:EXCERPT_LENGTH] or type(error).__name__, start, doc_id)
         return
@@ -351,15 +368,35 @@ def _read(parsed: Message, parent: str | None, name: str, start: str, *, depth: 
     else:
         fields = [(one.text, one.is_markup) for one in found.fields or [_Field("")]]
         yield make_record(
-            doc_id, None, fields, start=start, replaced=found.replaced, unread=found.unread, parent=parent
+            doc_id,
+            None,
+            fields,
+            start=start,
+            replaced=found.replaced,
+            policy=values,
+            unread=found.unread,
+            parent=parent,
         )
     yield from nested
 
 
-def _read_nested(inside: list[Message], parent: str, depth: int, found: _Message) -> Iterator[Record | Reject]:
+def _value_of(parsed: Message, name: str) -> str | None:
+    """Return a field of a header on one line; the Date as 2024-05-31T10:00:00Z, if it is one."""
+    text = " ".join(_decode_words(_field(parsed, name)[:MAX_SUBJECT], _Message()).split())
+    if name.lower() == "date":
+        with suppress(ValueError, OverflowError, TypeError, IndexError):
+            told = parsedate_to_datetime(text)
+            text = (told if told.tzinfo is None else told.astimezone(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return text or None
+
+
+def _read_nested(
+    inside: list[Message], place: _Place, policy: Sequence[str], found: _Message
+) -> Iterator[Record | Reject]:
     """Yield the records of the messages in a message, which covers their contents by its own fingerprint."""
     for number, message in enumerate(inside, 1):
-        for one in _read(message, parent, f"{parent}/{number}", "", depth=depth + 1):
+        own = _Place(place.name, f"{place.name}/{number}", "", place.depth + 1)
+        for one in _read(message, own, policy):
             if isinstance(one, Record):
                 found.cover(content_fingerprint(one))
             yield one

@@ -409,3 +409,21 @@ def test_hostile_headers_are_read_within_bounds(header: bytes) -> None:
 
     assert record_text(found).split()[-2:] == ["word", "word"]
     assert (found.unread.parts == 1) is header.startswith(b"Subject")
+
+
+def test_fields_of_the_header_are_columns() -> None:
+    """On one line and decoded, the date as a time in UTC; a message inside another has its own; none is None."""
+    inner = b"Message-ID: <i>\nSubject: in\nDate: nonsense\n\ntext of it"
+    head = b"Message-ID: <o>\nsubject: =?utf-8?b?0LbRg9C6?=\n more\nDATE: Fri, 31 May 2024 12:00:00 +0200\n"
+    data = (
+        head
+        + b"Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: message/rfc822\n\n"
+        + inner
+        + b"\n--x--\n"
+    )
+    found = list(read_message(data, made_up="", policy=("Date", "Subject", "X-Box")))
+    assert [one.policy for one in found if isinstance(one, Record)] == [
+        ("2024-05-31T10:00:00Z", "жук more", None), ("nonsense", "in", None),
+    ]  # fmt: skip
+    plain = list(read_message(data, made_up=""))
+    assert list(map(content_fingerprint, plain)) == list(map(content_fingerprint, found))  # type: ignore[arg-type]
