@@ -70,6 +70,13 @@ _TEMPLATE = re.compile(
 
 _IS_SHADOW = re.compile(rb"[\s\"'/]shadowroot(?:mode)?\s*=\s*[\"']?(?:open|closed)\b", re.IGNORECASE)
 
+_XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<\?xml[\s?]")
+
+_EMPTY = re.compile(
+    rb"<((script|style|noscript|template|textarea|title|iframe|xmp|noframes|noembed)(?:\s[^<>]*)?)/>", re.IGNORECASE
+)
+"""Elements that end with their tag in XHTML; in HTML they would hide what follows."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _LONG_NUMBER = re.compile(r"&#([0-9]{8,}+);?")  # longer than any code point; Python reads at most 4,300 digits
@@ -152,7 +159,7 @@ def strip_markup(html: str | bytes) -> str:
         >>> strip_markup("one<p>t<b>w</b>o &amp; <script>x</script>three")
         'one\ntwo & three'
     """
-    data = _open_shadows(html if isinstance(html, bytes) else _utf8(html))
+    data = _as_html(html if isinstance(html, bytes) else _utf8(html))
     if is_too_costly(data):
         return _strip_flat(data)
 
@@ -185,7 +192,7 @@ def main_text(html: str | bytes) -> str:
         >>> main_text("<nav>Home</nav><main><p>The article itself.</p></main><footer>Contact</footer>")
         'The article itself.'
     """
-    data = _open_shadows(html if isinstance(html, bytes) else _utf8(html))
+    data = _as_html(html if isinstance(html, bytes) else _utf8(html))
     if is_too_costly(data):
         return _strip_flat(data)
 
@@ -197,6 +204,13 @@ def main_text(html: str | bytes) -> str:
         alt_texts=False,
     )
     return str(found) if found.strip() else strip_markup(data)
+
+
+def _as_html(html: bytes) -> bytes:
+    """Write a page so that a parser of HTML shows what a browser does: XHTML, and shadow roots. Linear."""
+    if _XML.match(html):
+        html = _EMPTY.sub(rb"<\1></\2>", html)
+    return _open_shadows(html)
 
 
 def _open_shadows(html: bytes) -> bytes:
