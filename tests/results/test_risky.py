@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from nddup.report.for_review import ask_strata, draw_risky, risky_lines, share_o
 from nddup.results.opening import open_here, open_on_spark
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
+from tests.results.damages import rewrite
 from tests.run.valued_texts import Row, rows_of, write_texts
 
 KEEP: dict[str, Any] = {"ledger": ["lang"], "policy": ["licence=MIT,-", "-score"]}
@@ -199,3 +201,27 @@ def test_the_report_takes_what_is_drawn(made: tuple[Path, dict[str, Row]], capsy
     drawn = draw_risky(DuckRun(str(run)), 6)
     assert summary["risky"] == drawn
     assert summary["texts"]["documents"] >= len({row[name] for row in drawn for name in ("doc_id", "duplicate_of")})
+
+
+def test_the_older_and_the_newer_are_strata(made: tuple[Path, dict[str, Row]], tmp_path: Path) -> None:
+    """Of removals with no graver risk, those whose kept capture has another date; the CSV says the same."""
+    run, draw = tmp_path / "run", random.Random(8)  # noqa: S311 - dates
+    shutil.copytree(made[0], run)
+    dates = {name: draw.choice([None, *(f"20{year}-05-01T12:00:00Z" for year in range(10, 30))]) for name in made[1]}
+
+    def date(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            row["date"] = dates[row["doc_id"]]
+
+    rewrite(run, "documents", date)
+    due = define_strata(*made)
+    for row in rows_of(run, "keep"):
+        if due.get(row["doc_id"]) == "rest":
+            one, other = dates[row["doc_id"]], dates[row["duplicate_of"]]
+            if one and other and one != other:
+                due[row["doc_id"]] = "older" if other < one else "newer"
+    opened = DuckRun(str(run))
+    assert {"older", "newer"} <= set(due.values())
+    assert ask_strata(opened) == Counter(due.values())
+    told = csv.DictReader(io.StringIO("".join(risky_lines(opened, 10**6))))
+    assert once_each((row["doc_id"], row["stratum"]) for row in told) == due
