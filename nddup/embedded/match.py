@@ -52,7 +52,7 @@ from nddup.settings.schema import Config
 from nddup.sketching.min_s import read_only
 from nddup.sketching.minhash import Finder
 from nddup.sketching.recipe import LEVEL_BITS, level_of, spread_levels
-from nddup.tables import LIKENESS, TYPES, likeness_of
+from nddup.tables import CANDIDATES, LIKENESS, TYPES, likeness_of
 
 PARTS = 4
 """Parts of the search for each thread. After each part, the pairs found are checked against the memory."""
@@ -176,6 +176,17 @@ class Matches:
     def counts(self) -> dict[str, int]:
         """Return the counts of the search for `metrics.json`."""
         return {"candidates": self.candidates, "crowd": self.heavy}
+
+
+def joined_ends(matches: Matches) -> NDArray[np.int32]:
+    """Return pairs of nodes, (e, 2), that join all nodes which may be near-duplicates: listed, counted or linked."""
+    return np.concatenate([matches.ends, matches.links, matches.large[:, :2].astype(np.int32)])
+
+
+def name_candidates(ends: NDArray[np.int32], keys: NDArray[np.int64]) -> pa.Table:
+    """Return CANDIDATES of pairs of places, (e, 2), in DOCUMENTS with these keys."""
+    columns = [pa.array(keys[ends[:, at]]) for at in range(2)]
+    return pa.table(dict(zip(CANDIDATES.names, columns, strict=True))).cast(CANDIDATES.arrow)
 
 
 def match(

@@ -8,7 +8,7 @@ A stored node is the least `doc_key` of its documents, which no later batch chan
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,34 +26,11 @@ SURE = {
 }
 """Columns that are never null."""
 
+NO_NODE = -1
+"""In place of a node of which no document is left."""
+
 NODES_IN = (("candidates", "node_a"), ("candidates", "node_b"), ("shingles", "node"))
 """Columns that name stored nodes."""
-
-
-class Renamed(NamedTuple):
-    """Stored nodes, ascending, and the name that each has now; -1 where no document is left."""
-
-    before: NDArray[np.int64]
-    after: NDArray[np.int64]
-
-    def of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the names that stored nodes have now."""
-        return self.after[np.searchsorted(self.before, nodes)]
-
-    def rows_of(self, table: pa.Table, anew: NDArray[np.int64]) -> pa.Table:
-        """Return the rows of a stored table whose nodes are left.
-
-        Of CANDIDATES those of nodes whose pairs are found again go too.
-        """
-        columns = [name for name in ("node", "node_a", "node_b") if name in table.column_names]
-        is_left = np.ones(len(table), np.bool_)
-        for name in columns:
-            now = self.of(table[name].to_numpy())
-            is_left &= now >= 0
-            if "shingles" not in table.column_names:
-                is_left &= ~np.isin(now, anew)
-            table = table.set_column(table.schema.get_field_index(name), name, pa.array(now))
-        return table.filter(pa.array(is_left))
 
 
 @dataclass(frozen=True)
@@ -67,11 +44,11 @@ class Old:
     stored: Mapping[str, pa.Table]
     """The tables of `ONTO`, by name."""
     noted: Mapping[str, Any] = field(default_factory=dict)
-    """What is noted with its documents and its candidates."""
+    """What is noted with its documents."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """As in its `metrics.json`."""
-    anew: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    """The stored nodes whose pairs are found again: those of a component with too many pairs, of which some go."""
+    is_in_order: bool = True
+    """Whether its documents are stored in their order."""
     taken: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     """The ids of the documents that are taken out, now or by a run before."""
 
@@ -92,20 +69,17 @@ class Old:
         folder = LocalFolder(path)
         metrics = folder.open()
         notes = {name: folder.counted(name) for name in ("documents", *ONTO)}
-        if notes["given"] and not notes["candidates"]:
-            raise ConfigError(f"--onto {path}: this run was made on Spark, and goes on there: --engine spark")
         if not all(notes.values()):
             raise ConfigError(f"--onto {path}: this run kept nothing for a later one; run it with output.onto=true")
-        noted = {**notes["documents"]["noted"], **notes["candidates"]["noted"]}
-        if noted.get("heavy"):
-            raise ConfigError(
-                f"--onto {path}: pairs.max_postings took effect there, and what it left out is not kept; run all again"
-            )
         stored = {name: folder.read(name) for name in ONTO}
         documents = folder.read("documents")
+        is_in_order = _ascends(documents["doc_key"].to_numpy())
+        if not is_in_order:  # Spark wrote them
+            documents = documents.sort_by("doc_key")
         if fault := find_fault(documents, stored):
             raise OutputError(f"{path}: holds what nddup does not write: {fault}")
-        return cls(documents, folder.read("rejects"), folder.read, stored, noted, metrics)
+        noted = notes["documents"]["noted"]
+        return cls(documents, folder.read("rejects"), folder.read, stored, noted, metrics, is_in_order=is_in_order)
 
     @property
     def is_forced(self) -> bool:
@@ -132,24 +106,21 @@ class Old:
         return replace(self._rename(gone), taken=gone)
 
     def _rename(self, gone: pa.Array) -> "Old":
+        """Return the same with SHINGLES under the names that their nodes have without some documents."""
         is_gone = np.asarray(pc.is_in(one_chunk(self.documents["doc_id"]), gone))
         if not is_gone.any():
             return self
         keys = self.documents["doc_key"].to_numpy()
         codes = one_chunk(self.documents["group"]).dictionary_encode().indices.to_numpy()
-        before, after = np.empty(codes.max() + 1, np.int64), np.full(codes.max() + 1, -1, np.int64)
-        before[codes[::-1]] = keys[::-1]
+        before, after = np.empty(codes.max() + 1, np.int64), np.full(codes.max() + 1, NO_NODE, np.int64)
+        before[codes[::-1]] = keys[::-1]  # of several documents the last one written, the first, stays
         after[codes[~is_gone][::-1]] = keys[~is_gone][::-1]
         order = np.argsort(before)
-        renamed = Renamed(before[order], after[order])
 
-        large = self.stored["candidates"].filter(pc.is_valid(self.stored["candidates"]["pairs"]))
-        ends = np.stack([large[name].to_numpy() for name in ("node_a", "node_b")], axis=1)
-        roots = np.unique(ends[(renamed.of(ends) < 0).any(axis=1), 0])
-        anew = np.unique(ends[np.isin(ends[:, 0], roots)])
-        anew = renamed.of(anew)
-        stored = {name: renamed.rows_of(table, anew) for name, table in self.stored.items() if name != "given"}
-        return replace(self, stored={**self.stored, **stored}, anew=anew[anew >= 0])
+        shingles = self.stored["shingles"]
+        now = after[order][np.searchsorted(before[order], shingles["node"].to_numpy())]
+        named = shingles.set_column(0, "node", pa.array(now)).filter(pa.array(now != NO_NODE))
+        return replace(self, stored={**self.stored, "shingles": named})
 
 
 def find_fault(documents: pa.Table, stored: Mapping[str, pa.Table]) -> str | None:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from nddup.embedded import steps as engine
 from nddup.embedded.collapse import Nodes
 from nddup.embedded.confirm import Confirmer
-from nddup.embedded.match import Matches
+from nddup.embedded.match import Matches, joined_ends, name_candidates
 from nddup.embedded.memory import Memory
 from nddup.embedded.workers import Workers
 from nddup.errors import CapacityError, NddupError, NeedsSparkError
@@ -31,7 +32,7 @@ from nddup.mining.keep_verdicts import Forced
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import Consumer, RecordLimits
 from nddup.settings.schema import Config
-from nddup.tables import DOCUMENTS, RESULTS, TEXTS, working
+from nddup.tables import DOCUMENTS, TEXTS, table_called, working
 
 ANSWERS = working("answers", "what string, data binary", "Tables as Arrow's streams, and what else a task answers.")
 NODE_TEXTS = working("node_texts", "doc_key long, tokens array<long>", "What is compared of some documents.")
@@ -138,7 +139,8 @@ def _make(documents: pa.Table, tokens: pa.Table | None, how: Deciding) -> tuple[
     matches: Matches | None = pickle.loads(how.matches) if how.matches else None  # noqa: S301 - this run's own task made it
     with _Given(1, memory=memory, most_compared=MOST_COMPARED, tokens=tokens) as workers:
         memory.hold(len(documents), sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks))
-        read = partial(_read, documents, config, workers)
+        joined: list[NDArray[np.int32]] = []
+        read = partial(_read, documents, config, workers, joined)
         search = None if matches is None else lambda nodes: matches  # noqa: ARG005
         paired = engine.pair(documents, config, workers, search=search, forced=how.forced, read=read)
         clustered = engine.cluster(paired, config, workers)
@@ -146,11 +148,22 @@ def _make(documents: pa.Table, tokens: pa.Table | None, how: Deciding) -> tuple[
         chosen = engine.count_choices(documents, paired, clustered, kept, config, how.forced)
     stages = {"pairs": paired.stage_counts, "clusters": clustered.counts, "keep": chosen}
     of = {"pairs": paired, "keep": kept}
-    return {name: getattr(of.get(name, clustered), name) for name in MADE}, stages
+    tables = {name: getattr(of.get(name, clustered), name) for name in MADE}
+    if config.output.onto:
+        tables["candidates"] = name_candidates(joined[-1], documents["doc_key"].to_numpy())
+    return tables, stages
 
 
-def _read(documents: pa.Table, config: Config, workers: Workers, matches: Matches, nodes: Nodes) -> Confirmer | None:
+def _read(  # noqa: PLR0913, PLR0917 - a partial of it reads
+    documents: pa.Table,
+    config: Config,
+    workers: Workers,
+    joined: list[NDArray[np.int32]],
+    matches: Matches,
+    nodes: Nodes,
+) -> Confirmer | None:
     """Return what compares the texts of candidates; ask for those that are not there: `WantedError`."""
+    joined.append(joined_ends(matches))
     memory = workers.memory  # while pairs are found, those of a component that turns out large are there too
     memory.given = min(memory.given or NO_LIMIT, int(memory.held) + MOST_BYTES)
     try:
@@ -216,8 +229,8 @@ def read_answers(rows: Iterable[tuple[str, bytes]]) -> Answers | None:
     if WANTED in parts:
         return Answers(wanted=pa.ipc.open_stream(parts[WANTED][0]).read_all(), matches=parts[MATCHES][0])
     tables = {}
-    for name in MADE:
-        schema = RESULTS[name].arrow
+    for name in [*MADE, *(["candidates"] if "candidates" in parts else [])]:
+        schema = table_called(name).arrow
         read = [pa.ipc.open_stream(part).read_all().cast(schema) for part in parts[name]]
         tables[name] = pa.concat_tables([schema.empty_table(), *read])
     return Answers(tables, json.loads(parts[COUNTS][0]))

@@ -213,7 +213,7 @@ class LocalJob(RunEngine):
 
     def _regrouped(self, sketched: engine.Sketched) -> NDArray[np.int64] | None:
         """Return the places of OLD's documents that changed; None where no file of theirs can be taken over."""
-        if sketched.settled is None:
+        if sketched.settled is None or (self._old is not None and not self._old.is_in_order):
             return None
         return np.empty(0, np.int64) if self.onto is None else sketched.settled.regrouped
 
@@ -231,15 +231,13 @@ class LocalJob(RunEngine):
 
     def _pair_onto(self, old: Old, documents: pa.Table, source: Collection) -> Made:
         """Find the pairs onto those of an earlier run, and store what a later one needs."""
-        is_whole = bool(len(old.taken)) or self.forced is not None or old.is_forced
+        is_whole = self.forced is not None or old.is_forced
         self._onto = onto = Onto(old, documents, old.n_records, self.config, source, self.workers, is_whole)
-        paired = engine.pair(
-            onto.changed_documents, self.config, self.workers, search=onto.search, read=onto.read, forced=self.forced
-        )
+        paired = engine.pair(onto.changed_documents, self.config, self.workers, read=onto.read, forced=self.forced)
         for name, table in onto.keep().items():
             is_longer = name == "shingles" and not len(old.taken)
             changed = np.empty(0, np.int64) if is_longer else None
-            self.save(name, table, changed=changed, heavy=paired.matches.heavy)
+            self.save(name, table, changed=changed)
         self.workers.parts = None  # the places of OLD's records are not known
         pairs = onto.take_over("pairs", paired.pairs).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")])
         return _made({"pairs": self.save("pairs", pairs)}, {**paired.stage_counts, **onto.counts()}, paired)

@@ -186,14 +186,14 @@ def note_given(records: pa.Table, documents: pa.Table, first: int = 0) -> pa.Tab
     is_document = np.zeros(len(records), np.bool_)
     keys = documents["doc_key"].to_numpy() - first
     is_document[keys] = True
-    same = [_is_same(numbered[name].take(pa.array(keys)), documents[name]) for name in ("doc_id", "parent")]
+    same = [is_equal(numbered[name].take(pa.array(keys)), documents[name]) for name in ("doc_id", "parent")]
     is_told = ~is_document
     is_told[keys[~(same[0] & same[1])]] = True
     rows = numbered.filter(pa.array(is_told))
     return rows.select(GIVEN.names).cast(GIVEN.arrow)
 
 
-def _is_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.bool_]:
+def is_equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Return where two columns are equal, null to null."""
     both_null = pc.and_(pc.is_null(one), pc.is_null(other))
     return np.asarray(pc.or_(both_null, pc.fill_null(pc.equal(one, other), pa.scalar(value=False))))

@@ -1,6 +1,7 @@
 """Which stored sketches new ones may be near to: those that have enough ids in common with all new ones together.
 
     mark_new     new sketches           -> Reach: a Bloom filter of their ids, and what a pair with one of them needs
+    marks_of     some of them           -> their marks, where each is one task's
     Reach.find   stored sketches        -> whether each has as many marked ids as a pair needs
 
 A near-duplicate of a new sketch shares with it as many ids as `Threshold.needs` says, and all of these are marked. So
@@ -72,10 +73,26 @@ def mark_new(sketches: Ragged, totals: NDArray[np.int32], threshold: Threshold, 
         keys: makes the keys by which sketches meet; None: they meet by their ids.
     """
     ids = sketches.values if keys is None else keys(sketches).values
-    needed = max(len(ids) * BITS_OF_ID // 64, 1)
-    words = np.zeros(min(1 << (needed - 1).bit_length(), MOST_WORDS), np.uint64)
+    words = np.zeros(words_for(len(ids)), np.uint64)
     _mark(words, ids)
     return Reach(words, np.unique(totals), threshold, keys)
+
+
+def words_for(ids: int) -> int:
+    """Return how many words the filter of as many ids has."""
+    needed = max(ids * BITS_OF_ID // 64, 1)
+    return min(1 << (needed - 1).bit_length(), MOST_WORDS)
+
+
+def marks_of(sketches: Ragged, words: int, keys: Keys | None) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Return the words of the filter that these sketches mark, (k,), and the bits that each sets there, (k,).
+
+    Args:
+        sketches: rows of ids.
+        words: how many the filter has.
+        keys: as of `mark_new`.
+    """
+    return _list_marks(sketches.values if keys is None else keys(sketches).values, words)
 
 
 @compiled
@@ -91,6 +108,17 @@ def _mark(words: NDArray[np.uint64], ids: NDArray[np.uint64]) -> None:
     for value in ids:
         mixed = scatter(value)
         words[mixed >> np.uint64(20) & last] |= _bits_of(mixed)
+
+
+@compiled
+def _list_marks(ids: NDArray[np.uint64], words: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    places, bits = np.empty(len(ids), np.int64), np.empty(len(ids), np.uint64)
+    last = np.uint64(words - 1)
+    for i in range(len(ids)):
+        mixed = scatter(ids[i])
+        places[i] = np.int64(mixed >> np.uint64(20) & last)
+        bits[i] = _bits_of(mixed)
+    return places, bits
 
 
 @compiled

@@ -27,8 +27,10 @@ from nddup.spark.session_access import is_connect
 from nddup.spark.session_files import files_of
 from nddup.spark.session_tables import CheckpointStore, MemoryStore, RemoteMemoryStore, SparkFolder, Store
 from nddup.spark.steps import outputs
+from nddup.spark.steps.changed import find_changed
 from nddup.spark.steps.clustering import keep_documents, mine_clusters, require_one_graph
 from nddup.spark.steps.documents import sketch_documents, take_saved
+from nddup.spark.steps.night import Night, cluster_changed, keep_changed, pair_changed, save_candidates
 from nddup.spark.steps.one_task import Decided, decide_here, take_clusters, take_keep, take_pairs
 from nddup.spark.steps.pairing import find_pairs, keep_shingles
 from nddup.spark.steps.state import Job, SparkProgress, persisted
@@ -54,7 +56,7 @@ class SparkJob(Job):
     def attempt(self, source: Collection) -> Iterator[None]:
         """Shuffle few files to few tasks."""
         size = sum(file.size for file in source.listing.files)
-        with set_to(self.spark, few_tasks(self.spark, self.config.spark, size)):
+        with set_to(self.spark, few_tasks(self.spark, self.config.spark, size)), ExitStack() as self.resources:
             yield
 
     sketch = sketch_documents
@@ -65,23 +67,42 @@ class SparkJob(Job):
     read_texts = outputs.read_texts
 
     def pair(self, sketched: Made, source: EngineTable, known: EngineTable = None) -> Made:
-        """As `RunEngine.pair`: few documents in one task, else in as many as it takes."""
-        if self.config.output.onto and isinstance(source, Collection):
-            keep_shingles(self, sketched.tables["documents"], sketched.own.inputs)
+        """As `RunEngine.pair`: of a run onto another, only what changed."""
+        if not (self.config.output.onto and isinstance(source, Collection)):
+            return self._pair(sketched, source, known)
+        keep_shingles(self, sketched.tables["documents"], sketched.own.inputs)
+        changed = find_changed(self, sketched.own.documents)
+        if changed is not None:
+            return pair_changed(self, self._beside(), changed, sketched)
+        made = self._pair(sketched, source, known)
+        save_candidates(self, made)
+        return made
+
+    def _pair(self, sketched: Made, source: EngineTable, known: EngineTable) -> Made:
+        """Find the pairs of few documents in one task, else in as many as it takes."""
         decided = decide_here(self, sketched, source)
         if decided is not None:
             return take_pairs(self, decided)
         require_one_graph(self, sketched.own.documents)
         return find_pairs(self, sketched, source, known)
 
+    def _beside(self) -> "SparkJob":
+        """Return a job over some of the documents, whose tables are in the session until this one ends."""
+        store = self.resources.enter_context(MemoryStore(self.spark).opened(kept=[]))
+        return SparkJob(self.spark, self.config, store, self.progress, shingles=self.shingles)
+
     def cluster(self, sketched: Made, paired: Made) -> Made:
         """As `RunEngine.cluster`."""
+        if isinstance(paired.own, Night):
+            return cluster_changed(self, paired.own)
         if isinstance(paired.own, Decided):
             return take_clusters(self, paired.own)
         return mine_clusters(self, sketched, paired)
 
     def keep(self, sketched: Made, paired: Made, clustered: Made) -> Made:
         """As `RunEngine.keep`."""
+        if isinstance(paired.own, Night):
+            return keep_changed(self, paired.own, sketched, clustered)
         if isinstance(paired.own, Decided):
             return take_keep(self, paired.own)
         return keep_documents(self, sketched, paired, clustered)

@@ -33,6 +33,13 @@ OWN = CALLERS | NOT_SHOWN | {
 to stop, and which documents are forced."""
 
 
+IN_ROWS = ("doc_id", "group", "parent", "content_fingerprint", "token_fingerprint")
+"""Columns of DOCUMENTS that another batch may change in the row of an old record; without one, its row is the same."""
+
+NAMED_BY = {"pairs": "doc_a", "keep": "doc_id", "false_components": "component"}
+"""The column of each table that names a document of the component of its row."""
+
+
 class Chain(NamedTuple):
     """The finished run that a run goes on from: its folder, its batches, and its files as it noted them."""
 

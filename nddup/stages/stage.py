@@ -131,6 +131,9 @@ _MADE_OF: dict[str, Dependencies] = {
     "given": _READING,
     "nodes": Dependencies(_PAIRING, ("documents",)),
     # For a later run onto this one.
+    "touched": Dependencies(("pairs", "sketch"), ("documents",)),
+    "changed": Dependencies(("pairs", "sketch"), ("documents",)),
+    "stale": Dependencies(("pairs", "sketch"), ("documents",)),
     "candidates": Dependencies(("pairs", "sketch"), ("documents",)),
     "shingles": Dependencies(("pairs", "sketch"), ("documents",)),
     # Pairs.

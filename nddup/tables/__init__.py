@@ -451,13 +451,34 @@ GIVEN = replace(
         ),
     ),
 )
+CHANGED = replace(
+    working(
+        "changed",
+        "doc_key long",
+        "The documents whose pairs, clusters and verdicts a run onto another makes anew.",
+        "gather the documents that the new ones change",
+    ),
+    columns=DOCUMENTS.columns,
+)
+STALE = working(
+    "stale",
+    "doc_key long, doc_id string",
+    "The documents of an earlier run whose pairs, clusters and verdicts a later one does not take over.",
+    "find the rows that the new ones change",
+)
 CANDIDATES = working(
     "candidates",
-    f"node_a long, node_b long, {_COMPARED}, pairs long",
-    "For a later run onto this one: the near-duplicate distinct sketches, before texts decide. A node is the least"
-    " `doc_key` of its documents, node_a < node_b. Where `pairs` is given, the two are in one component with too many"
-    " pairs to list them, in one row of which it counts them; LIKENESS is null.",
+    "node_a long, node_b long",
+    "For a later run onto this one: distinct sketches that may be near-duplicates, as far as it takes to join all such"
+    " in one component. A node is the least `doc_key` of its documents.",
     "note the candidates",
+)
+TOUCHED = working(
+    "touched",
+    "node long",
+    "Distinct sketches of an earlier run in components of CANDIDATES that a later one changes, each in the round that"
+    " finds it.",
+    "follow the candidates of what is new",
 )
 SHINGLES = working(
     "shingles",
@@ -573,6 +594,9 @@ ONTO = {
 
 WORKING = {
     **ONTO,
+    "touched": TOUCHED,
+    "changed": CHANGED,
+    "stale": STALE,
     "confirmed": CONFIRMED,
     "compared": COMPARED,
     "covered": SETS,

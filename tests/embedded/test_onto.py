@@ -23,6 +23,8 @@ DRAWN: list[Settings] = [
     {"keep": {"max_lost": 0.1}},
     {"keep": {"same": ["lang"], "ledger": ["lang"]}},
     {"pairs": {"max_edges": 3}},
+    {"pairs": {"max_postings": 3}},
+    {"pairs": {"max_postings": 2, "max_edges": 4}},
     {"pairs": {"max_edges": 2}, "keep": {"max_lost": 0.1, "same": ["lang"]}},
     {"clusters": {"mode": "partition"}},
     {"pairs": {"confirm": "none"}, "sketch": {"size": 16}},
@@ -127,15 +129,6 @@ def test_a_batch_comes_after_all_others(tmp_path: Path, name: str | None, messag
     run([source], tmp_path / "old", {}, batch="2026-11-27")
     with pytest.raises(ConfigError, match=message):
         run([source], tmp_path / "new", {}, onto=str(tmp_path / "old"), batch=name)
-
-
-def test_a_run_with_heavy_sketches_is_refused(tmp_path: Path) -> None:
-    """What `pairs.max_postings` leaves out is not kept, so a later run would lose pairs."""
-    rows = [{"id": f"d{n}", "text": " ".join(f"w{k}" for k in range(60)) + f" {n}"} for n in range(9)]
-    source = write_rows(tmp_path / "a.jsonl", rows)
-    run([source], tmp_path / "old", {"pairs": {"max_postings": 2}}, batch="a")
-    with pytest.raises(ConfigError, match=r"pairs\.max_postings took effect"):
-        run([source], tmp_path / "new", {"pairs": {"max_postings": 2}}, onto=str(tmp_path / "old"), batch="b")
 
 
 CHANGES = {

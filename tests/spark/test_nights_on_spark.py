@@ -3,12 +3,9 @@
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 from pyspark.sql import SparkSession
 
-from nddup.embedded.old_run import Old
 from nddup.embedded.run import run_locally
-from nddup.errors import ConfigError
 from nddup.settings.load import build_config
 from nddup.spark.run import run_job
 from tests.finished_runs import sorted_tables, write_rows
@@ -19,7 +16,7 @@ SETTINGS = {"keep": {"same": ["lang"], "ledger": ["lang"]}, "shingle": {"length"
 def write_batches(folder: Path) -> None:
     """Write texts that repeat ids, texts and each other across batches, texts without id, and no records."""
     words = [f"word{n}" for n in range(40)]
-    for night, shift in (("a", 0), ("b", 1)):
+    for night, shift in (("a", 0), ("b", 1), ("c", 2)):
         rows = [
             {"id": f"d{n}", "text": " ".join([*words[:-2], f"x{n // 2}", f"y{n}"]), "lang": "ab"[n % 2]}
             for n in range(shift * 3, shift * 3 + 5)
@@ -43,10 +40,16 @@ def test_a_night_has_the_tables_of_one_run(spark: SparkSession, tmp_path: Path) 
     run_job(spark, [str(inputs / "b")], str(tmp_path / "new"), config, batch="b", onto=old, without=str(gone))
     assert sorted_tables(tmp_path / "new") == sorted_tables(tmp_path / "due")
 
-    # What the next night needs is equal too, but for what Spark keeps nothing of.
     for name, by in (("given", "doc_key"), ("shingles", "node")):
-        made, due = (pq.read_table(tmp_path / run / "_stages" / name).sort_by(by) for run in ("new", "due"))
-        assert len(due)
-        assert made.to_pylist() == due.to_pylist(), name
-    with pytest.raises(ConfigError, match="made on Spark"):
-        Old.open(str(tmp_path / "new"))
+        made, kept = (pq.read_table(tmp_path / run / "_stages" / name).sort_by(by) for run in ("new", "due"))
+        assert len(kept)
+        assert made.to_pylist() == kept.to_pylist(), name
+
+    # Either engine goes on from what the other one made.
+    night = [str(inputs / "c")]
+    run_job(spark, night, str(tmp_path / "on Spark"), config, batch="c", onto=str(tmp_path / "new"))
+    for old in ("new", "due"):
+        run_locally(night, str(tmp_path / f"{old} next"), config, batch="c", onto=str(tmp_path / old))
+    due = sorted_tables(tmp_path / "due next")
+    assert sorted_tables(tmp_path / "new next") == due
+    assert sorted_tables(tmp_path / "on Spark") == due

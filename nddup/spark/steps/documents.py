@@ -424,6 +424,19 @@ def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
     return _Made(documents, rejects, inputs, offsets)
 
 
+class _Joined(NamedTuple):
+    """The records of a run beside those of the one that it goes on from."""
+
+    records: Saved
+    """As `collapse.number` gives."""
+    silent: DataFrame
+    """REJECTS of the earlier run that are not made anew of its records."""
+    taken: DataFrame | None
+    """The ids of the documents that are taken out."""
+    is_beside: bool
+    """Whether of the old records only those are here that the new ones concern."""
+
+
 class _Numbered(NamedTuple):
     """The records of a run, and of the one that it goes on from, numbered."""
 
@@ -438,8 +451,7 @@ class _Numbered(NamedTuple):
     """`RECORD_COUNTS`."""
     noted: Mapping[str, Any]
     """What the note of the documents takes over."""
-    taken: DataFrame | None
-    """The ids of the documents that are taken out."""
+    joined: _Joined | None
     inputs: Inputs | None
     offsets: Saved
 
@@ -458,26 +470,38 @@ def _number_records(job: Job, source: Collection | DataFrame, rule: SketchRule) 
     if offsets is None:
         counted = job.write("offsets", collapse.split_offsets(records.saved.table))
         offsets = job.seal("offsets", counted, splitting=records.saved.noted["splitting"])
-    saved, old, taken = records.saved, job.old, None
+    saved, old, joined = records.saved, job.old, None
     read = collapse.number(saved.table, offsets.table, offsets.rows, saved.rows)
     counts, noted, n_records = saved.counts, {**records.noted, **_count_by_file(records)}, saved.rows
-    if old is not None:
-        read = job.save("numbered", onto.with_old(read, old, job.config)).table  # queries of joins would take minutes
-        silent = silent.unionByName(onto.silent_of(old))
+    if old is not None and isinstance(source, Collection):
+        joined = _join_old(job, old, source, saved, read)
+        read, silent = joined.records.table, silent.unionByName(joined.silent)
         counts = {name: n + old.noted.get(name, 1) for name, n in counts.items()}  # not every engine notes all
         noted |= {**counts, **embedded_steps.add_noted(old.noted, noted)}
-        n_records, taken = n_records + old.n_records, onto.list_taken(job, old)
+        n_records += old.n_records
     rows = read
     if isinstance(source, Collection) and counts.get("revisits"):
         job.engine.see("captures", read.select(*READ))
         rows = collapse.copy_revisits(read, find_revisited(job.engine), COPIED)
-    return _Numbered(read, rows, silent, n_records, counts, noted, taken, records.inputs, offsets)
+    return _Numbered(read, rows, silent, n_records, counts, noted, joined, records.inputs, offsets)
+
+
+def _join_old(job: Job, old: OldTables, source: Collection, saved: Saved, read: DataFrame) -> _Joined:
+    """Join new records, as they were read, with those of the run before."""
+    taken = onto.list_taken(job, old)
+    batches = {file.source.partition("/")[0] for file in source.listing.files}
+    if taken is None and not onto.concerns_all(old, job.config, saved.counts, batches):
+        few = job.save("numbered", onto.with_concerned(read, old, job.config, saved.rows))
+        return _Joined(few, old.rejects.select(*REJECTS.names), None, is_beside=True)
+    whole = job.save("numbered", onto.with_old(read, old, job.config))  # queries of joins would take minutes
+    return _Joined(whole, onto.silent_of(old), taken, is_beside=False)
 
 
 def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) -> _Made:
     """Make documents and rejects from the records. Two actions, and those of the records."""
     numbered = _number_records(job, source, rule)
-    rows, n_records, counts, taken = numbered.rows, numbered.records, numbered.counts, numbered.taken
+    rows, n_records, counts = numbered.rows, numbered.records, numbered.counts
+    taken = None if numbered.joined is None else numbered.joined.taken
     engine, renames = job.ask(good=rows.where(F.col("reason").isNull())), isinstance(source, Collection)
     like = counts.get("like_made_up", 1) if renames else 0  # an earlier version did not count them
     with persisted(engine.answer(REPEATS)) as repeats:
@@ -493,12 +517,8 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
             nested = counts.get("nested_records", 0)
             named = {"final_id": "doc_id", "first_id": "group", **({"final_parent": "parent"} if nested else {})}
             listed = list_documents(engine, many=n_records, nested=nested)
-            collapsed = listed.drop(*named.values()).withColumnsRenamed(named)
-            collapsed = collapsed.select(*DOCUMENTS.names)
-            if n_records <= FEW:
-                collapsed = collapsed.coalesce(1).sortWithinPartitions("doc_key")
-            written = job.write("documents", collapsed, collapse.SKETCH_COUNTS)
-            documents = job.seal("documents", written, **numbered.noted, **later)
+            settled = listed.drop(*named.values()).withColumnsRenamed(named).select(*DOCUMENTS.names)
+            documents = _write_documents(job, numbered, settled, later)
         if rejects is None and job.old is None and _are_all_documents(source, documents):
             rejects = job.put_rows("rejects", REJECTS.arrow.empty_table(), NO_COUNTS, reasons={})
         elif rejects is None:
@@ -506,9 +526,27 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
             written = job.write("rejects", bad.unionByName(engine.answer(REJECTED)).unionByName(numbered.silent))
             rejects = job.seal("rejects", written, reasons=_count_reasons(written))
     if job.config.output.onto and isinstance(source, Collection):
-        job.save("given", onto.list_given(numbered.read, documents.table))
+        given = onto.list_given(numbered.read, documents.table)
+        if job.old is not None and numbered.joined is not None and numbered.joined.is_beside:
+            given = given.unionByName(job.old.given)
+        job.save("given", given)
         job.drop("numbered", made=["documents", "rejects", "given"])
     return _Made(documents, rejects, numbered.inputs, numbered.offsets)
+
+
+def _write_documents(job: Job, numbered: _Numbered, settled: DataFrame, later: Mapping[str, int]) -> Saved:
+    """Write and seal the documents; beside an earlier run's those that were settled together. One action."""
+    old, joined = job.old, numbered.joined
+    if old is not None and joined is not None and joined.is_beside:
+        later = {name: n + old.noted.get(name, 0) for name, n in later.items()}
+        with persisted(settled) as few:
+            both = onto.join_documents(old, few, joined.records.rows)
+            written = job.write("documents", both, collapse.SKETCH_COUNTS)
+    else:
+        if numbered.records <= FEW:
+            settled = settled.coalesce(1).sortWithinPartitions("doc_key")
+        written = job.write("documents", settled, collapse.SKETCH_COUNTS)
+    return job.seal("documents", written, **numbered.noted, **later)
 
 
 def _make_few(job: Job, source: Collection | DataFrame) -> _Made | None:

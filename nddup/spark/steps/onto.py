@@ -7,11 +7,11 @@
     documents, TOKENS   --list_shingles-->  SHINGLES of both runs: those of NEW are read
     both                --stored_tokens-->  TOKENS of their texts, for what compares them now and in the next run
 
-What follows is made of the documents of both runs, by the steps of any other run. So nothing but reading is saved, and
-nothing is kept but what records said of themselves and the shingles that sketches lack.
+What follows is made of the documents that `steps.changed` finds, by the steps of any other run.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -22,6 +22,7 @@ from nddup.errors import ConfigError
 from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
 from nddup.spark import schemas
+from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import confirm
 from nddup.spark.session_tables import SparkFolder
 from nddup.spark.steps.state import Job, OldTables
@@ -39,7 +40,7 @@ def open_old(job: Job, path: str) -> OldTables:
         ConfigError: if it kept nothing for a later run.
     """
     folder = SparkFolder(job.spark, path)
-    folder.open()
+    metrics = folder.open()
     notes = {name: folder.counted(name) for name in ("documents", "rejects", "given", "shingles")}
     if not all(notes.values()):
         raise ConfigError(f"--onto {path}: this run kept nothing for a later one; run it with output.onto=true")
@@ -47,7 +48,11 @@ def open_old(job: Job, path: str) -> OldTables:
     keys = documents.select("doc_key").unionByName(given.select("doc_key"))
     last = keys.agg(F.max("doc_key")).collect()[0][0]
     noted, reasons = notes["documents"]["noted"], notes["rejects"]["noted"]["reasons"]
-    return OldTables(documents, rejects, given, shingles, 0 if last is None else last + 1, noted, reasons)
+    n_records, candidates = 0 if last is None else last + 1, None
+    if folder.counted("candidates"):
+        candidates = folder.table("candidates")
+    read = (documents, rejects, given, shingles, candidates, folder.table)
+    return OldTables(*read, n_records=n_records, noted=noted, reasons=reasons, metrics=metrics)
 
 
 def with_old(numbered: DataFrame, old: OldTables, config: Config) -> DataFrame:
@@ -76,6 +81,55 @@ def with_old(numbered: DataFrame, old: OldTables, config: Config) -> DataFrame:
     records = records.withColumns({"is_made": is_made, "doc_id": made})
     new = numbered.withColumn("doc_key", F.col("doc_key") + old.n_records)
     return new.unionByName(records, allowMissingColumns=True)
+
+
+def with_concerned(numbered: DataFrame, old: OldTables, config: Config, rows: int) -> DataFrame:
+    """Return the new records, and the old documents that have an id of theirs or name the group of their text.
+
+    The others stay as they are (`nddup.embedded.settle_onto`).
+
+    Schema in:   as `collapse.number` gives, of NEW
+    Schema out:  the same; columns that only reading needs are null in old documents
+    Shuffles:  none of old documents where `rows`, the records of NEW, are few enough to be broadcast.
+    Actions:   none.
+    """
+    documents, many = old.documents, old.n_records
+    ids = beside(numbered.select("doc_id").where("doc_id IS NOT NULL").distinct(), rows, many)
+    texts = beside(numbered.select("token_fingerprint").distinct(), rows, many)
+    keys = documents.join(ids, "doc_id", "left_semi").select("doc_key")
+    named = documents.where("doc_id = group").join(texts, "token_fingerprint", "left_semi").select("doc_key")
+    concerned = documents.join(beside(keys.union(named).distinct(), rows, many), "doc_key", "left_semi")
+    concerned = concerned.withColumns({"sketch_fingerprint": _prints_of(config)(*PRINTED), "is_made": F.lit(False)})
+    new = numbered.withColumn("doc_key", F.col("doc_key") + old.n_records)
+    return new.unionByName(concerned.drop("group"), allowMissingColumns=True)
+
+
+def concerns_all(old: OldTables, config: Config, counts: Mapping[str, int], batches: Iterable[str]) -> bool:
+    """Return whether new records may change more of old ones than the groups of equal texts. At most two actions.
+
+    Args:
+        old: the finished run.
+        config: of both.
+        counts: `RECORD_COUNTS` of NEW.
+        batches: the names that its sources begin with.
+    """
+    if config.pairs.confirm == "none" or counts.get("revisits", 1) or counts.get("like_made_up", 1):
+        return True
+    is_named = [F.startswith("doc_id", F.lit(f"{name}/")) for name in batches]
+    is_like = reduce(Column.__or__, is_named, F.lit(False))
+    return bool(old.given.where("reason = 'revisit'").take(1) or old.documents.where(is_like).take(1))
+
+
+def join_documents(old: OldTables, settled: DataFrame, rows: int) -> DataFrame:
+    """Return DOCUMENTS of both runs, of those of the old one and those that were settled together.
+
+    Shuffles:  none where the settled, at most `rows`, are few enough to be broadcast.
+    """
+    names = DOCUMENTS.names
+    moved = settled.where((F.col("doc_key") < old.n_records) & (F.col("group") != F.col("doc_id")))
+    moved = beside(moved.select(F.col("doc_id").alias("group"), F.col("group").alias("now")), rows, old.n_records)
+    before = old.documents.join(moved, "group", "left").withColumn("group", F.coalesce("now", "group"))
+    return before.select(*names).unionByName(settled.where(F.col("doc_key") >= old.n_records).select(*names))
 
 
 def _prints_of(config: Config) -> Callable[..., Column]:

@@ -40,7 +40,7 @@ from nddup.spark.steps.documents import Documents, Inputs, name_nodes
 from nddup.spark.steps.state import Job, persisted
 from nddup.stages.expand import expand
 from nddup.stages.run_engine import Made, Saved
-from nddup.tables import SHINGLES
+from nddup.tables import CANDIDATES, SHINGLES
 
 
 class Edges(NamedTuple):
@@ -50,6 +50,8 @@ class Edges(NamedTuple):
     table: DataFrame
     """The matches with all that is known of them: their `resemblance` is that of `pairs`."""
     documents: Documents
+    candidates: DataFrame
+    """Sketches that may be near-duplicates, as far as it takes to join all such: CANDIDATES."""
 
 
 class Confirmed(NamedTuple):
@@ -206,7 +208,8 @@ def find_pairs(
         "limited": confirmed.matches.limited,
         "edits": confirmed.counts,
     }
-    own = Edges(confirmed.matches, confirmed.pairs, documents)
+    joined = candidates.connections_of(found.table).select(*CANDIDATES.names)
+    own = Edges(confirmed.matches, confirmed.pairs, documents, joined)
     return Made(tables={"pairs": pairs.table}, rows={"pairs": pairs.rows}, counts=counts, own=own, notes=notes)
 
 

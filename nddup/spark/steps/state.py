@@ -1,7 +1,7 @@
 """A run on Spark: its session, settings and store, the one way to make a table, and its progress."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -39,12 +39,23 @@ class OldTables(NamedTuple):
     rejects: DataFrame
     given: DataFrame
     shingles: DataFrame
+    candidates: DataFrame | None
+    """None where none are stored."""
+    table: Callable[[str], DataFrame]
+    """Reads another table of the run."""
     n_records: int
     """Its records, which those of NEW are numbered after."""
     noted: Mapping[str, Any]
     """What is noted with its documents."""
     reasons: Mapping[str, int]
     """Its rejects by reason."""
+    metrics: Mapping[str, Any]
+    """As in its `metrics.json`."""
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether documents were forced in the run."""
+        return self.metrics["settings"]["keep"].get("force") is not None
 
 
 @dataclass
@@ -65,6 +76,8 @@ class Job(RunEngine):
     """What `onto` names, once it is opened."""
     shingles: DataFrame | None = None
     """SHINGLES of all documents, once they are saved for a later run: texts are not read again then."""
+    resources: ExitStack = field(default_factory=ExitStack)
+    """What is freed with the attempt."""
 
     @property
     def threshold(self) -> Threshold:
