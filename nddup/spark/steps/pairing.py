@@ -83,17 +83,17 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
     if rule is None:
         return Confirmed(confirm.with_unknown(matches.table), matches, None)
 
-    found = job.find("confirmed")
-    if found is None:
+    compared_texts = job.find("confirmed")
+    if compared_texts is None:
         tokens = _read_tokens(job, documents, source)
         placed = confirm.place_pairs(matches.table, partitions=matches.partitions)
         compared = confirm.confirm_pairs(placed, documents.table, tokens, rule, partitions=matches.partitions)
         written = job.write("confirmed", compared, confirm.COUNTS)
         _require_all(written)
-        found = job.seal("confirmed", written)
+        compared_texts = job.seal("confirmed", written)
 
-    pairs = found.table.where("is_near")
-    counts = found.counts
+    pairs = compared_texts.table.where("is_near")
+    counts = compared_texts.counts
     likeness = F.coalesce("edit", "resemblance")
     chosen = replace(matches, table=pairs.withColumn("resemblance", likeness), edges=counts["confirmed"])
     names = ("confirmed", "bounded", "bounded_unconfirmed")
@@ -132,10 +132,12 @@ def scan_again(job: Job, source: Inputs | DataFrame | None, consumer: Consumer) 
     return source.scan(consumer) if isinstance(source, Inputs) else scan_texts(source, consumer)
 
 
-def _require_all(found: Saved) -> None:
+def _require_all(confirmed: Saved) -> None:
     """Stop if a text was not found again."""
-    if lost := found.counts["lost"]:
-        raise NddupError(f"pairs.confirm: a text of {lost:,} of {found.rows:,} pairs was not found again: {UNSTEADY}")
+    if lost := confirmed.counts["lost"]:
+        raise NddupError(
+            f"pairs.confirm: a text of {lost:,} of {confirmed.rows:,} pairs was not found again: {UNSTEADY}"
+        )
 
 
 def choose_partitions(job: Job, *, ids: int, sketches: int) -> tuple[int, list[str]]:
@@ -209,8 +211,8 @@ def find_pairs(
         "edits": confirmed.counts,
     }
     joined = candidates.connections_of(found.table).select(*CANDIDATES.names)
-    own = Edges(confirmed.matches, confirmed.pairs, documents, joined)
-    return Made(tables={"pairs": pairs.table}, rows={"pairs": pairs.rows}, counts=counts, own=own, notes=notes)
+    edges = Edges(confirmed.matches, confirmed.pairs, documents, joined)
+    return Made(tables={"pairs": pairs.table}, rows={"pairs": pairs.rows}, counts=counts, own=edges, notes=notes)
 
 
 def _compare(job: Job, comparing: _Comparing) -> Saved:
