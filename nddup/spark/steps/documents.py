@@ -424,19 +424,6 @@ def _find_documents(job: Job, source: Collection | DataFrame) -> _Made | None:
     return _Made(documents, rejects, inputs, offsets)
 
 
-class _Joined(NamedTuple):
-    """The records of a run beside those of the one that it goes on from."""
-
-    records: Saved
-    """As `collapse.number` gives."""
-    silent: DataFrame
-    """REJECTS of the earlier run that are not made anew of its records."""
-    taken: DataFrame | None
-    """The ids of the documents that are taken out."""
-    is_beside: bool
-    """Whether of the old records only those are here that the new ones concern."""
-
-
 class _Numbered(NamedTuple):
     """The records of a run, and of the one that it goes on from, numbered."""
 
@@ -451,7 +438,7 @@ class _Numbered(NamedTuple):
     """`RECORD_COUNTS`."""
     noted: Mapping[str, Any]
     """What the note of the documents takes over."""
-    joined: _Joined | None
+    joined: onto.Joined | None
     inputs: Inputs | None
     offsets: Saved
 
@@ -474,7 +461,7 @@ def _number_records(job: Job, source: Collection | DataFrame, rule: SketchRule) 
     read = collapse.number(saved.table, offsets.table, offsets.rows, saved.rows)
     counts, noted, n_records = saved.counts, {**records.noted, **_count_by_file(records)}, saved.rows
     if old is not None and isinstance(source, Collection):
-        joined = _join_old(job, old, source, saved, read)
+        joined = onto.join_old(job, old, source, saved, read)
         read, silent = joined.records.table, silent.unionByName(joined.silent)
         counts = {name: n + old.noted.get(name, 1) for name, n in counts.items()}  # not every engine notes all
         noted |= {**counts, **embedded_steps.add_noted(old.noted, noted)}
@@ -484,17 +471,6 @@ def _number_records(job: Job, source: Collection | DataFrame, rule: SketchRule) 
         job.engine.see("captures", read.select(*READ))
         rows = collapse.copy_revisits(read, find_revisited(job.engine), COPIED)
     return _Numbered(read, rows, silent, n_records, counts, noted, joined, records.inputs, offsets)
-
-
-def _join_old(job: Job, old: OldTables, source: Collection, saved: Saved, read: DataFrame) -> _Joined:
-    """Join new records, as they were read, with those of the run before."""
-    taken = onto.list_taken(job, old)
-    batches = {file.source.partition("/")[0] for file in source.listing.files}
-    if taken is None and not onto.concerns_all(old, job.config, saved.counts, batches):
-        few = job.save("numbered", onto.with_concerned(read, old, job.config, saved.rows))
-        return _Joined(few, old.rejects.select(*REJECTS.names), None, is_beside=True)
-    whole = job.save("numbered", onto.with_old(read, old, job.config))  # queries of joins would take minutes
-    return _Joined(whole, onto.silent_of(old), taken, is_beside=False)
 
 
 def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) -> _Made:

@@ -12,6 +12,7 @@ What follows is made of the documents that `steps.changed` finds, by the steps o
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -19,6 +20,7 @@ from pyspark.sql import functions as F
 
 from nddup.embedded.settle_onto import prints_of
 from nddup.errors import ConfigError
+from nddup.scanning.collection import Collection
 from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
 from nddup.spark import schemas
@@ -26,10 +28,24 @@ from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import confirm
 from nddup.spark.session_tables import SparkFolder
 from nddup.spark.steps.state import Job, OldTables
-from nddup.tables import DOCUMENTS, GIVEN, SHINGLES, TAKEN_OUT
+from nddup.stages.run_engine import Saved
+from nddup.tables import DOCUMENTS, GIVEN, REJECTS, SHINGLES, TAKEN_OUT
 
 PRINTED = ("sketch", "n_features", "token_fingerprint", "content_fingerprint", "n_tokens")
 """The columns of DOCUMENTS of which a fingerprint of the sketch is made."""
+
+
+class Joined(NamedTuple):
+    """The records of a run beside those of the one that it goes on from."""
+
+    records: Saved
+    """As `collapse.number` gives."""
+    silent: DataFrame
+    """REJECTS of the earlier run that are not made anew of its records."""
+    taken: DataFrame | None
+    """The ids of the documents that are taken out."""
+    is_beside: bool
+    """Whether of the old records only those are here that the new ones concern."""
 
 
 def open_old(job: Job, path: str) -> OldTables:
@@ -53,6 +69,17 @@ def open_old(job: Job, path: str) -> OldTables:
         candidates = folder.table("candidates")
     read = (documents, rejects, given, shingles, candidates, folder.table)
     return OldTables(*read, n_records=n_records, noted=noted, reasons=reasons, metrics=metrics)
+
+
+def join_old(job: Job, old: OldTables, source: Collection, saved: Saved, read: DataFrame) -> Joined:
+    """Join new records, as they were read, with those of the run before. One action, and those of `concerns_all`."""
+    taken = list_taken(job, old)
+    batches = {file.source.partition("/")[0] for file in source.listing.files}
+    if taken is None and not concerns_all(old, job.config, saved.counts, batches):
+        few = job.save("numbered", with_concerned(read, old, job.config, saved.rows))
+        return Joined(few, old.rejects.select(*REJECTS.names), None, is_beside=True)
+    whole = job.save("numbered", with_old(read, old, job.config))  # queries of joins would take minutes
+    return Joined(whole, silent_of(old), taken, is_beside=False)
 
 
 def with_old(numbered: DataFrame, old: OldTables, config: Config) -> DataFrame:
