@@ -12,7 +12,6 @@ its digest is part of the content's fingerprint. Charsets are those of `charsets
 Sources: RFC 5322 (messages), RFC 2045 to 2047 and 2231 (MIME), RFC 4155 (mbox).
 """
 
-import binascii
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -27,6 +26,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from nddup.reading.charsets import EACH_BYTE, canonical_charset, decode_content, find_encoding, take_marks
+from nddup.reading.mail_parts import PAGE_TYPES, data_of, is_base64, is_text, join_lines
 from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Unread, clean_id, decode_base64, excerpt, make_record
 from nddup.reading.records import content_fingerprint
@@ -92,12 +92,8 @@ _WORD = re.compile(r"=\?([^?\s*]{1,60})(?:\*[^?\s]{0,60})?\?([bBqQ])\?([^?\s]*)\
 _BETWEEN_WORDS = re.compile(r"(\?=)\s+(?==\?[^?\s]{1,120}\?[bBqQ]\?)")
 _FOLD = re.compile(r"[\r\n]+")
 _ENCODING = re.compile(r"[\s\"']*([\w-]+)")
-_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/= \t\r]|[^ \t][ \t]+[^ \t\r]")
-_BLANKS = b" \t\r\n"
 _HEX = re.compile(rb"=([0-9A-Fa-f]{2})")
-_LETTER = re.compile(r"\w")
 _TOKEN = re.compile(r"\w+")
-_CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 _NO_CHARSET: Final = frozenset(
     {"us-ascii", "ascii", "ansi_x3.4-1968", "unknown-8bit", "x-unknown", "unknown", "default", "binary", "8bit", "7bit"}
 )
@@ -105,18 +101,6 @@ _NO_CHARSET: Final = frozenset(
 
 _UTF_7: Final = frozenset({"utf-7", "unicode-1-1-utf-7", "csunicode11utf7"})
 """Labels of an encoding of mail alone: pages must not be read in it."""
-
-_TEXT_TYPES: Final = frozenset(
-    f"application/{name}"
-    for name in ("json", "xml", "javascript", "x-javascript", "ecmascript", "sql", "x-sh", "x-shellscript", "x-patch",
-                 "x-diff", "yaml", "x-yaml", "toml", "x-tex", "x-latex", "x-perl", "x-python", "x-php", "x-ndjson")
-)  # fmt: skip
-_UNTEXT_TYPES: Final = frozenset({"text/rtf", "text/x-vcard", "text/vcard"})
-_PAGE_TYPES: Final = frozenset(
-    {"text/html", "application/xhtml+xml", "text/x-amp-html", "text/enriched", "text/richtext"}
-)
-_DOCUMENTS: Final = (b"%PDF", b"{\\rtf", b"%!PS")
-"""How documents begin that are no text, whatever type is declared: RTF is often sent as `text/richtext`."""
 
 _EXCERPT_BYTES = 4 * EXCERPT_LENGTH
 
@@ -385,8 +369,8 @@ def _value_of(parsed: Message, name: str) -> str | None:
     text = " ".join(_decode_words(_field(parsed, name)[:MAX_SUBJECT], _Message()).split())
     if name.lower() == "date":
         with suppress(ValueError, OverflowError, TypeError, IndexError):
-            told = parsedate_to_datetime(text)
-            text = (told if told.tzinfo is None else told.astimezone(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            moment = parsedate_to_datetime(text)
+            text = (moment if moment.tzinfo is None else moment.astimezone(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     return text or None
 
 
@@ -395,8 +379,8 @@ def _read_nested(
 ) -> Iterator[Record | Reject]:
     """Yield the records of the messages in a message, which covers their contents by its own fingerprint."""
     for number, message in enumerate(inside, 1):
-        own = _Place(place.name, f"{place.name}/{number}", "", place.depth + 1)
-        for one in _read(message, own, policy):
+        within = _Place(place.name, f"{place.name}/{number}", "", place.depth + 1)
+        for one in _read(message, within, policy):
             if isinstance(one, Record):
                 found.cover(content_fingerprint(one))
             yield one
@@ -484,7 +468,7 @@ def _leave_outside(part: Message, message: _Message) -> None:
 
 def _add_message(part: Message, inner: Message, found: _Message, depth: int) -> None:
     """Add a message inside a message: a line for it, and later a record of its own."""
-    if _is_base64(part) and not inner.keys():
+    if is_base64(part) and not inner.keys():
         data = decode_base64(str(inner.get_payload()))
         inner = (_parse(data) if data else None) or inner
     _add_name(_name_of(part, found), part.get_content_type(), found)
@@ -538,80 +522,27 @@ def _add_better(forms: list[Message], found: _Message, depth: int) -> None:
 
 
 def _is_other(form: Message) -> bool:
-    return (
-        not _parts_of(form) and form.get_content_type() != "text/plain" and form.get_content_type() not in _PAGE_TYPES
-    )
+    return not _parts_of(form) and form.get_content_type() != "text/plain" and form.get_content_type() not in PAGE_TYPES
 
 
 def _add_leaf(part: Message, found: _Message) -> None:
     """Add a part that holds no others: its text, or its name and its digest."""
-    data, is_binary = _data_of(part)
+    data, is_binary = data_of(part)
     kind, name = part.get_content_type(), _name_of(part, found)
     is_attached = str(part.get("Content-Disposition", "")).strip().lower().startswith("attachment")
     if name or is_attached:
         _add_name(name, kind, found)
-    if found.read >= MAX_PARTS or not _is_text(kind, data):
+    if found.read >= MAX_PARTS or not is_text(kind, data):
         found.leave(data if is_binary else data.replace(b"\r\n", b"\n").rstrip(b"\n"), len(data))
         return
     found.read += 1
     text = found.decode(data, _parameter(part, "charset", found))
+    text = join_lines(text, _parameter(part, "format", found), _parameter(part, "delsp", found))
     if not text.strip():
         return
-    found.fields.append(_Field(text, is_markup=kind in _PAGE_TYPES))
+    found.fields.append(_Field(text, is_markup=kind in PAGE_TYPES))
     if found.is_form:
-        found.words += sum(1 for _ in _TOKEN.finditer(strip_markup(text) if kind in _PAGE_TYPES else text))
-
-
-def _is_base64(part: Message) -> bool:
-    return str(part.get("Content-Transfer-Encoding", "")).lower() == "base64"
-
-
-def _data_of(part: Message) -> tuple[bytes, bool]:
-    """Return the decoded bytes of a part that holds no others, and whether they were base64."""
-    is_base64 = _is_base64(part)
-    if is_base64:  # which Python decodes up to the first padding, without what is none
-        del part["Content-Transfer-Encoding"]
-    data = part.get_payload(decode=True)
-    known = data if isinstance(data, bytes) else b""
-    return _decode_lines(known) if is_base64 else known, is_base64
-
-
-def _decode_lines(data: bytes) -> bytes:
-    r"""Decode base64, also several pieces that each end in padding; lines after it are a text, as is all that is none.
-
-    Programs that send lists put a footer in plain text below a text in base64.
-
-    Example:
-        >>> _decode_lines(b"YQ==\nYmM=\n-- \nus\n"), _decode_lines(b"a word\nYWJj\n")
-        (b'abc-- \nus\n', b'a word\nYWJj\n')
-    """
-    lines = data.split(b"\n")
-    count = next((number for number, line in enumerate(lines) if _NOT_BASE64.search(line)), len(lines))
-    encoded, rest = b"\n".join(lines[:count]), b"\n".join(lines[count:])
-    if len(encoded) < len(rest):
-        return data
-    pieces = [piece[: len(piece) - (len(piece) % 4 == 1)] for piece in encoded.translate(None, _BLANKS).split(b"=")]
-    return b"".join(binascii.a2b_base64(piece + b"=" * (-len(piece) % 4)) for piece in pieces) + rest
-
-
-def _is_text(kind: str, data: bytes) -> bool:
-    """Return whether a part is read: a text by its type, or bytes of no declared type that are a text."""
-    if data.startswith(_DOCUMENTS):
-        return False
-    if kind.startswith(("text/", "multipart/")):  # of a multipart, only one whose boundary does not occur
-        return kind not in _UNTEXT_TYPES
-    if (
-        kind in _TEXT_TYPES
-        or kind in _PAGE_TYPES
-        or (kind.startswith("application/") and kind.endswith(("+xml", "+json")))
-    ):
-        return True
-    if kind != "application/octet-stream" or _CONTROLS.search(data):
-        return False
-    try:
-        return _LETTER.search(data.decode()) is not None
-    except UnicodeDecodeError:
-        return False
+        found.words += sum(1 for _ in _TOKEN.finditer(strip_markup(text) if kind in PAGE_TYPES else text))
 
 
 def _add_name(name: str, kind: str, found: _Message) -> None:

@@ -67,7 +67,7 @@ class _Received(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int | None:  # noqa: ANN401 - as its base
+    def readinto(self, buffer: bytearray | memoryview) -> int | None:  # type: ignore[override]
         if self.until is None:
             self._socket.settimeout(SILENCE)
             return self._bytes.readinto(buffer)
@@ -86,8 +86,10 @@ class _Received(io.RawIOBase):
 class _Response(HTTPResponse):
     """An answer whose header has come within `HEADER_SECONDS`, or it is an error."""
 
-    def __init__(self, sock: socket.socket, *others: Any, **named: Any) -> None:  # noqa: ANN401 - as its base
-        super().__init__(sock, *others, **named)
+    def __init__(
+        self, sock: socket.socket, debuglevel: int = 0, method: str | None = None, url: str | None = None
+    ) -> None:
+        super().__init__(sock, debuglevel, method, url)
         received = _Received(sock)
         self.fp.close()
         self.received, self.fp = received, io.BufferedReader(received)

@@ -187,8 +187,8 @@ def tag_json(line: bytes, tags: Tags, encoding: str) -> bytes:
     end = line.rindex(brace)
     while end % len(brace):  # between two characters of UTF-16
         end = line.rindex(brace, 0, end + len(brace) - 1)
-    told = json.dumps(dict(zip(*tags, strict=True)), ensure_ascii=not encoding.startswith("utf"))
-    return line[:end] + f", {told[1:-1]}".encode(encoding) + line[end:]
+    members = json.dumps(dict(zip(*tags, strict=True)), ensure_ascii=not encoding.startswith("utf"))
+    return line[:end] + f", {members[1:-1]}".encode(encoding) + line[end:]
 
 
 def tag_xml(record: bytes, tags: Tags, head: FileHead) -> bytes:

@@ -158,6 +158,20 @@ def test_an_encoding_is_known_by_its_word_and_its_bytes(encoding: str, body: str
 
 
 @pytest.mark.parametrize(
+    ("header", "body", "words"),
+    [
+        ('Content-Type: text/plain; format="Flowed"; DelSp=YES', "lon \ng wor \n d\n> a \n> b\n-- \nme", "long word"),
+        ("Content-Type: text/plain; format=flowed", "long \nword\n> a \n> b\n-- \nme", "long word"),
+        ("Content-Transfer-Encoding: quoted-printable", "lon= \t\ng word\n> a=20\n> b\n-- =\n\nme", "long word"),
+    ],
+)
+def test_lines_go_on_as_their_writer_says(header: str, body: str, words: str) -> None:
+    """A word that is divided by a soft break is one, by RFC 3676 and 2045; a quotation and a signature are apart."""
+    found = one(f"Subject: s\nMIME-Version: 1.0\n{header}\n\n{body}\n".encode())
+    assert record_text(found).split() == ["s", *words.split(), ">", "a", ">", "b", "--", "me"]
+
+
+@pytest.mark.parametrize(
     ("kind", "body", "words", "unread"),
     [
         ("richtext", "This is <bold>a part</bold>", ["This", "is", "a", "part"], 0),

@@ -1,0 +1,101 @@
+"""The content of a part of a message that holds no other parts: its bytes, whether they are read, and lines that go on.
+
+    part         --data_of-->     its bytes, of base64 or quoted-printable
+    type, bytes  --is_text-->     whether it is read
+    part, text   --join_lines-->  a flowed text, whose soft line breaks divide words
+
+Sources: RFC 2045 (encodings), RFC 3676 (flowed text).
+"""
+
+import binascii
+import re
+from email.message import Message
+from typing import Final
+
+_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/= \t\r]|[^ \t][ \t]+[^ \t\r]")
+_BLANKS = b" \t\r\n"
+_BLANKS_AFTER_SIGN = re.compile(r"=[ \t]++(?=\r?$)", re.MULTILINE)
+"""What a relay puts behind the sign with which a line goes on."""
+
+_SOFT_BREAK = re.compile(r"(?<!^--) \r?\n(?!>) ?", re.MULTILINE)
+"""Where a flowed line goes on, but not after the sign of a signature."""
+
+_LETTER = re.compile(r"\w")
+_CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
+
+_TEXT_TYPES: Final = frozenset(
+    f"application/{name}"
+    for name in ("json", "xml", "javascript", "x-javascript", "ecmascript", "sql", "x-sh", "x-shellscript", "x-patch",
+                 "x-diff", "yaml", "x-yaml", "toml", "x-tex", "x-latex", "x-perl", "x-python", "x-php", "x-ndjson")
+)  # fmt: skip
+_UNTEXT_TYPES: Final = frozenset({"text/rtf", "text/x-vcard", "text/vcard"})
+PAGE_TYPES: Final = frozenset(
+    {"text/html", "application/xhtml+xml", "text/x-amp-html", "text/enriched", "text/richtext"}
+)
+_DOCUMENTS: Final = (b"%PDF", b"{\\rtf", b"%!PS")
+"""How documents begin that are no text, whatever type is declared: RTF is often sent as `text/richtext`."""
+
+
+def _is_quoted(part: Message) -> bool:
+    return str(part.get("Content-Transfer-Encoding", "")).lower() == "quoted-printable"
+
+
+def is_base64(part: Message) -> bool:
+    """Return whether the header of a part says that it is base64."""
+    return str(part.get("Content-Transfer-Encoding", "")).lower() == "base64"
+
+
+def data_of(part: Message) -> tuple[bytes, bool]:
+    """Return the decoded bytes of a part that holds no others, and whether they were base64."""
+    was_base64 = is_base64(part)
+    if was_base64:  # which Python decodes up to the first padding, without what is none
+        del part["Content-Transfer-Encoding"]
+    elif isinstance(payload := part.get_payload(), str) and "=" in payload and _is_quoted(part):
+        part.set_payload(_BLANKS_AFTER_SIGN.sub("=", payload))
+    data = part.get_payload(decode=True)
+    known = data if isinstance(data, bytes) else b""
+    return _decode_lines(known) if was_base64 else known, was_base64
+
+
+def _decode_lines(data: bytes) -> bytes:
+    r"""Decode base64, also several pieces that each end in padding; lines after it are a text, as is all that is none.
+
+    Programs that send lists put a footer in plain text below a text in base64.
+
+    Example:
+        >>> _decode_lines(b"YQ==\nYmM=\n-- \nus\n"), _decode_lines(b"a word\nYWJj\n")
+        (b'abc-- \nus\n', b'a word\nYWJj\n')
+    """
+    lines = data.split(b"\n")
+    count = next((number for number, line in enumerate(lines) if _NOT_BASE64.search(line)), len(lines))
+    encoded, rest = b"\n".join(lines[:count]), b"\n".join(lines[count:])
+    if len(encoded) < len(rest):
+        return data
+    pieces = [piece[: len(piece) - (len(piece) % 4 == 1)] for piece in encoded.translate(None, _BLANKS).split(b"=")]
+    return b"".join(binascii.a2b_base64(piece + b"=" * (-len(piece) % 4)) for piece in pieces) + rest
+
+
+def is_text(kind: str, data: bytes) -> bool:
+    """Return whether a part is read: a text by its type, or bytes of no declared type that are a text."""
+    if data.startswith(_DOCUMENTS):
+        return False
+    if kind.startswith(("text/", "multipart/")):  # of a multipart, only one whose boundary does not occur
+        return kind not in _UNTEXT_TYPES
+    if (
+        kind in _TEXT_TYPES
+        or kind in PAGE_TYPES
+        or (kind.startswith("application/") and kind.endswith(("+xml", "+json")))
+    ):
+        return True
+    if kind != "application/octet-stream" or _CONTROLS.search(data):
+        return False
+    try:
+        return _LETTER.search(data.decode()) is not None
+    except UnicodeDecodeError:
+        return False
+
+
+def join_lines(text: str, form: str | None, deletes_blank: str | None) -> str:
+    """Return a text without soft line breaks, where the parameters `format` and `delsp` of its part ask for that."""
+    is_divided = [(value or "").lower() for value in (form, deletes_blank)] == ["flowed", "yes"]
+    return _SOFT_BREAK.sub("", text) if is_divided else text
