@@ -1,5 +1,6 @@
 """Warm up the kernels: the common ones before workers fork, all of them at installation."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
@@ -17,11 +18,12 @@ from nddup.embedded.read_records import number_texts
 from nddup.embedded.workers import Workers
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.matching.confirm_texts import bound_common
-from nddup.matching.elements import divide, take_all
+from nddup.matching.elements import take_all
 from nddup.matching.lookups import Matching, build_postings, hash_ids, hash_strings
 from nddup.matching.lookups import Rows as Stored
 from nddup.matching.lookups import find_near as find_stored
-from nddup.matching.overlap_join import ComparisonLimits, LongLists
+from nddup.matching.overlap_join import ComparisonLimits
+from nddup.matching.reach import mark_new, marks_of
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import pair_family
 from nddup.mining.fimi import read_fimi
@@ -42,10 +44,6 @@ from nddup.sketching import min_s, minhash, recipe
 from nddup.sketching.rolling_hash import hash_rows, unknown_bytes
 from nddup.sketching.vocabulary import LexiconRule, TermCounts, grow_table
 from nddup.sketching.word_sketches import WordRule, WordSketcher
-from nddup.spark import scan
-from nddup.spark.clustering import graph, mine_components
-from nddup.spark.pairing import candidates, prefix_exchange
-from nddup.spark.pairing.prefix_exchange import Pairing
 from nddup.verifying.cluster_proofs import Members, find_extensions, label_parts, prepare_sets, prove_clusters
 from nddup.verifying.definitions import USED, Definition, Rows, Sample, compare_all, estimate_pairs
 from nddup.verifying.near_pairs import Probes as Checked
@@ -54,11 +52,8 @@ from nddup.verifying.pair_counts import count_pairs
 
 __all__ = [
     "call_kernels",
-    "graph",
     "load_kernels",
-    "mine_components",
     "read_again",
-    "scan",
     "sketch_records",
 ]
 
@@ -83,7 +78,7 @@ def load_kernels() -> None:
     line = np.frombuffer(b'{"title": "a", "text": "b"}\n', np.uint8)
     read_lines(line, find_ends(line), Keys("text", titles=("title",)), line.size).join("\n")
     take_rows(_sketches(), np.array([1, 0]))
-    _run_pairing()
+    _run_tasks()
     edge = np.array([[0, 1]], np.int32)
     label_components(edge, nodes=2)
     keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
@@ -114,10 +109,7 @@ def _mine_sketches() -> None:
     components = (sketches.offsets, sketches.values.view(np.int64), ones, edge)
     mine_component(*components, max_sets=9, max_members=9)
     cover_component(*components)
-    streamed = iter([pa.record_batch({"first": [0], "second": [1]})])
     NamedChoice().feed(np.arange(99), np.arange(99))
-    solving = graph.Solving(2, graph.Assignment("pivot", 0, 1, 1), least=None)
-    list(graph.solve_task(streamed, solving=solving))
 
     with NamedTemporaryFile() as file:
         file.write(b"1 2\n1 2\n")
@@ -231,16 +223,14 @@ def _run_embedded() -> None:
     bound_common(np.arange(9, dtype=np.uint64), np.arange(9, dtype=np.uint64)[::-1], 0)  # of long texts only
 
 
-def _run_pairing() -> None:
-    """Run the tasks of the pairs stage on Spark, one after another, over two sketches; call what only large data do."""
-    threshold = Threshold("resemblance", 1, 2, is_count=False, size=3)
-    pairing = Pairing(threshold, divide(6, 1), LongLists(10, 10), links=True, most_ids=3)
-    lists = pa.array([[1, 2, 3], [1, 2, 3]], pa.list_(pa.int64()))
-    sketches = pa.record_batch({"node": [0, 1], "sketch": lists, "n_features": pa.array([3, 3], pa.int32())})
-    kept = list(prefix_exchange.gather_sketches([sketches], pairing=pairing))
-    replies = list(prefix_exchange.reply_rarity(prefix_exchange.request_rarity(kept, pairing=pairing), pairing=pairing))
-    postings = list(prefix_exchange.post_prefixes(kept, replies, pairing=pairing))
-    wanted = list(candidates.ask_sketches(postings, pairing=pairing))
-    sent = list(prefix_exchange.send_sketches(kept, wanted, pairing=pairing))
-    list(candidates.drop_repeats(candidates.compare(postings, sent, pairing=pairing)))
+def _run_tasks() -> None:
+    """Call the kernels as tasks of Spark do, where it is installed; call what only large data do."""
+    if find_spec("pyspark") is not None:
+        from nddup.compiling.spark_tasks import run_tasks  # noqa: PLC0415 - an installation may lack Spark
+
+        run_tasks(_sketches())
     take_all(_sketches(), _sketches(), np.ones(2, np.int32))
+    new = np.full(2, 3, np.int32)
+    reach = mark_new(_sketches(), new, Threshold("resemblance", 1, 2, is_count=False, size=3), None)
+    marks_of(_sketches(), len(reach.words), None)
+    reach.find(_sketches(), new)
