@@ -2,6 +2,7 @@
 
     INPUT/DATE  --dedup-->  OUTPUT/DATE  --quality-->  success, or a failed run
                                          --repository-->  REPO, one version a day, if NDDUP_INDEX names one
+                                         --diff-->        what differs from the night before, if runs are onto runs
 
 The day is one of the time zone NDDUP_TIMEZONE (UTC), whatever that of Airflow: a run begins at midnight there and takes
 the batch of the day that ended. NDDUP_START is the date of the first batch. Every night since is run, one after the
@@ -14,6 +15,10 @@ where the result is bad or cannot be proved. `repository` adds only new document
 stays as it is, and a writer that was killed left no version behind. If another writer committed meanwhile, it fails
 with one line, and its next try succeeds. docs/operations.md says how to connect it.
 
+With NDDUP_ONTO=true, or the parameter `onto`, each run goes onto that of the night before, from NDDUP_START on. It
+reads its batch alone, and has the tables of one run over all batches so far; its report begins with what is new. A
+night then waits until the one before has succeeded, and settings stay those of the first.
+
 Neither pyspark nor nddup is imported here: the scheduler needs only Airflow and its Spark provider.
 """
 
@@ -25,12 +30,13 @@ from zoneinfo import ZoneInfo
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG, Context, Param
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 HOME = os.environ.get("NDDUP_HOME", str(Path(__file__).resolve().parents[2]))
 INDEX = os.environ.get("NDDUP_INDEX")  # a repository: a folder that the driver sees, or s3://…; None: no third task
 ZONE = ZoneInfo(os.environ.get("NDDUP_TIMEZONE", "UTC"))
 START = os.environ.get("NDDUP_START")  # the date of the first batch; None: no run by itself
+IS_ONTO = os.environ.get("NDDUP_ONTO", "").lower() in {"1", "true", "yes"}
 CONNECTION = os.environ.get("NDDUP_SPARK_CONNECTION", "spark_default")
 
 # The environment of spark-submit. Without these it would use the Spark and Python of Airflow's own environment.
@@ -55,12 +61,45 @@ def noon_of(batch: str) -> datetime:
     return datetime.combine(date.fromisoformat(batch), time(12), ZONE)
 
 
+def night_before(output: str) -> str | None:
+    """Return the run that one at OUTPUT/DATE goes onto; None for the first, or without a date of the first."""
+    folder, _, batch = output.rpartition("/")
+    if START is None or batch <= START:
+        return None
+    return f"{folder}/{(date.fromisoformat(batch) - timedelta(days=1)).isoformat()}"
+
+
+class Dedup(SparkSubmitOperator):  # type: ignore[misc] # Airflow has an environment of its own
+    """`nddup run`, onto the run of the night before where that is asked for."""
+
+    def execute(self, context: Context) -> object:
+        """Submit the job."""
+        if context["params"]["onto"]:
+            output = self.application_args[2]
+            self.application_args += ["--as", output.rpartition("/")[2], "--set", "output.onto=true"]
+            if before := night_before(output):
+                self.application_args += ["--onto", before, "--names-from", before]
+        return super().execute(context)
+
+
+class Diff(SparkSubmitOperator):  # type: ignore[misc] # as above
+    """`nddup diff` of a run and the one that it went onto; its log says what differs."""
+
+    def execute(self, context: Context) -> object:
+        """Submit the job; AirflowSkipException where a run went onto none."""
+        before = night_before(self.application_args[0])
+        if not context["params"]["onto"] or before is None:
+            raise AirflowSkipException("this run went onto no other")
+        self.application_args.insert(0, before)
+        return super().execute(context)
+
+
 def is_final(failure: str) -> bool:
     """Whether another try of `nddup check` would fail too: a broken promise, wrong use, or inputs that are gone."""
     return "promises BROKEN" in failure or re.search(r"Error code is: [23]\b", failure) is not None
 
 
-class Check(SparkSubmitOperator):  # type: ignore[misc] # Airflow has an environment of its own
+class Check(SparkSubmitOperator):  # type: ignore[misc] # as above
     """`nddup check`, tried again unless the result itself is bad."""
 
     def execute(self, context: Context) -> object:
@@ -104,6 +143,7 @@ with DAG(
         "date": Param(
             None, type=["null", "string"], format="date", description="the batch; empty: the day before the run"
         ),
+        "onto": Param(IS_ONTO, type="boolean", description="go onto the run of the night before"),
         "driver_memory": Param(
             os.environ.get("NDDUP_DRIVER_MEMORY", "2g"),
             type="string",
@@ -121,7 +161,7 @@ with DAG(
         "execution_timeout": timedelta(hours=12),
     },
 ) as dag:
-    dedup = SparkSubmitOperator(
+    dedup = Dedup(
         task_id="dedup",
         name="nddup " + DATE,
         application=f"{HOME}/jobs/dedup.py",
@@ -129,6 +169,8 @@ with DAG(
             INPUT, "--output", OUTPUT, "--config", "{{ params.config }}", "--resume", "--log-format", "json",
         ],
         conf=DRIVER,
+        depends_on_past=IS_ONTO,
+        wait_for_downstream=IS_ONTO,
         retries=2,
     )  # fmt: skip
     quality = Check(
@@ -139,7 +181,15 @@ with DAG(
         conf=DRIVER,
         retries=2,
     )
-    dedup >> quality
+    diff = Diff(
+        task_id="diff",
+        name="nddup diff " + DATE,
+        application=f"{HOME}/jobs/diff.py",
+        application_args=[OUTPUT],
+        conf=DRIVER,
+        retries=2,
+    )
+    dedup >> quality >> diff
 
     if INDEX:
         repository = SparkSubmitOperator(

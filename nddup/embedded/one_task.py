@@ -229,7 +229,7 @@ def read_answers(rows: Iterable[tuple[str, bytes]]) -> Answers | None:
     if WANTED in parts:
         return Answers(wanted=pa.ipc.open_stream(parts[WANTED][0]).read_all(), matches=parts[MATCHES][0])
     tables = {}
-    for name in [*MADE, *(["candidates"] if "candidates" in parts else [])]:
+    for name in (*MADE, "candidates"):  # an empty table has no part
         schema = table_called(name).arrow
         read = [pa.ipc.open_stream(part).read_all().cast(schema) for part in parts[name]]
         tables[name] = pa.concat_tables([schema.empty_table(), *read])

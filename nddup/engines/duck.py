@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from nddup.engines.engine import Batches, Engine, EngineTable, FinishedRun, Folder, Kernel, R, Reader
-from nddup.errors import NddupError, OutputError
+from nddup.errors import NddupError, NeedsSparkError, OutputError
 from nddup.ground.metrics import RunMetrics
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
@@ -218,7 +218,8 @@ class DuckEngine(Engine):
         except duckdb.Error as error:
             if self._broken is not None:
                 raise self._broken from None
-            raise NddupError(f"{self.path}: cannot be read ({reason_of(error)})") from error
+            kind = NeedsSparkError if isinstance(error, duckdb.OutOfMemoryException) else NddupError
+            raise kind(f"{self.path}: cannot be read ({reason_of(error)})") from error
         finally:
             for name in tables or {}:
                 self.database.unregister(name)

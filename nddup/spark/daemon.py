@@ -15,12 +15,16 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 
 from pyspark import daemon
 
 STDOUT, STDERR = 1, 2
 ARENA = str(32 << 10)
 """KiB that Arrow's allocator reserves at a time in the workers."""
+
+M_ARENA_MAX = -8
+"""The number of glibc's setting for its arenas (`malloc.h`)."""
 
 
 def preload(load: Callable[[], object]) -> None:
@@ -52,9 +56,20 @@ def load_kernels() -> None:
     with it: with `spark.executor.pyspark.memory=1g` nothing would be left. It reads this limit when Arrow is loaded.
     """
     os.environ.setdefault("MIMALLOC_ARENA_RESERVE", ARENA)
+    keep_one_arena()
     from nddup.compiling import warm_up as kernels  # noqa: PLC0415 - what fails here fails behind `preload`
 
     kernels.load_kernels()
+
+
+def keep_one_arena() -> None:
+    """Let all threads of this process and its children allocate from one arena.
+
+    glibc reserves 64 MB of addresses for each thread, and DuckDB has ten: of the gigabyte that a worker may have,
+    nothing would be left. Other C libraries have no such setting.
+    """
+    with suppress(AttributeError):
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def seed_anew() -> None:

@@ -24,6 +24,8 @@ from nddup.ground.array_files import crc_of
 from nddup.settings.load import load_config
 from nddup.spark.java import join_options
 from nddup.spark.session import SMALL
+from nddup.stages.onto import settings_onto
+from nddup.storage.local_folder import LocalFolder
 from scripts.standalone import HOME, HOST, QUIET, ROOT, Cluster, for_java
 from tests.finished_runs import write_texts
 
@@ -197,8 +199,8 @@ def test_airflow_reads_the_dag(airflow: Airflow) -> None:
     assert airflow.read.strip().splitlines()[-2:] == [
         "{} ['nddup_daily'] []",
         (
-            "['config', 'date', 'driver_memory', 'input', 'max_rejects', 'output'] {'dedup': ['quality'], 'quality':"
-            " ['repository'], 'repository': []} 1"
+            "['config', 'date', 'driver_memory', 'input', 'max_rejects', 'onto', 'output'] {'dedup': ['quality'],"
+            " 'quality': ['diff', 'repository'], 'diff': [], 'repository': []} 1"
         ),
     ]
 
@@ -207,19 +209,23 @@ def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     """
     A good day is run, checked and added as a version of the repository; the next day, whose result is bad, fails.
 
-    The run of the next day exists already, as an earlier try may have left it, with a row of a table missing. The DAG
-    resumes it, `nddup check` finds the damage, and the day is not added. A parameter out of range is refused.
+    Each run goes onto that of the day before. The run of the next day exists already, as an earlier try may have left
+    it, with a row of a table missing. The DAG resumes it, `nddup check` finds the damage, and the day is not added. A
+    parameter out of range is refused.
+
     `test_daily_repository` proves what the task adds day after day, and that adding a day again changes nothing. The
     first day runs on the cluster; the rest, by another connection, in a driver without executors.
     """
     first, second = (airflow.runs / date for date in BATCHES)
-    good = airflow.day("2026-01-05")
+    good = airflow.day("2026-01-05", onto=True)
     airflow.connection = {"conn_type": "spark", "host": "local[1]"}
-    config = load_config(str(airflow.folder / "settings.yaml"))
-    run_locally([(airflow.folder / "pages" / second.name).as_uri()], str(second), config)
+    pages, before = airflow.folder / "pages" / second.name, first.as_uri()
+    config = load_config(str(airflow.folder / "settings.yaml"), [f"output.names_from={before}"])
+    config = settings_onto(config, LocalFolder(str(first)))
+    run_locally([pages.as_uri()], str(second), config, batch=second.name, onto=before)
     written = (second / "metrics.json").stat().st_mtime_ns
     drop_a_row(second)
-    broken = airflow.day("2026-01-06")
+    broken = airflow.day("2026-01-06", onto=True)
     is_resumed = (second / "metrics.json").stat().st_mtime_ns == written
     refused = airflow.day("2026-01-20", date="2026-01-04", max_rejects=2)
 

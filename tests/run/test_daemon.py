@@ -63,3 +63,25 @@ def test_workers_draw_random_numbers_of_their_own() -> None:
     drawn = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
 
     assert len(set(drawn)) == len(drawn) == 2
+
+
+WORKER = """
+import os, resource
+from nddup.spark.daemon import load_kernels, preload
+preload(load_kernels)
+child = os.fork()
+if child:
+    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+import pyarrow as pa
+from nddup.engines.duck import DuckEngine
+engine = DuckEngine("a task")
+engine.see("rows", pa.table({"a": list(range(300_000))}))
+assert engine.sql("SELECT count(DISTINCT a) AS n FROM rows")["n"].to_pylist() == [300_000]
+"""
+
+
+def test_a_worker_of_a_gigabyte_can_ask_questions() -> None:
+    """`conf/cluster.yaml` gives each worker 1 GB of addresses, of which DuckDB's threads would reserve most."""
+    done = subprocess.run([sys.executable, "-c", WORKER], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
