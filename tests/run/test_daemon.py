@@ -78,10 +78,11 @@ from nddup.engines.duck import DuckEngine
 engine = DuckEngine("a task")
 engine.see("rows", pa.table({"a": list(range(300_000))}))
 assert engine.sql("SELECT count(DISTINCT a) AS n FROM rows")["n"].to_pylist() == [300_000]
+bytearray(150 << 20)
 """
 
 
-def test_a_worker_of_a_gigabyte_can_ask_questions() -> None:
+def test_a_worker_of_a_gigabyte_has_room_beside_its_questions() -> None:
     """`conf/cluster.yaml` gives each worker 1 GB of addresses, of which DuckDB's threads would reserve most."""
     done = subprocess.run([sys.executable, "-c", WORKER], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
