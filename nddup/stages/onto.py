@@ -109,6 +109,7 @@ def settings_onto(caller: Config, folder: RunFolder) -> Config:
         raise ConfigError(f"--onto {folder.path}: its settings hold: {'; '.join(wrong)}")
     if not stored["output"]["onto"]:
         raise ConfigError(f"--onto {folder.path}: this run kept nothing for a later one; it needs output.onto=true")
+    stored["output"]["names_from"] = None  # those of the run before: each run says whose names it keeps
     for name, value in given.items():
         if _is_own(name):
             section, _, key = name.partition(".")

@@ -85,6 +85,14 @@ def test_the_run_before_may_go(night: Path) -> None:
     assert sorted_tables(night / "two") == sorted_tables(night / "fresh")
 
 
+def test_each_night_says_whose_names_it_keeps(night: Path) -> None:
+    assert onto(night, "--names-from", str(night / "one")) == 0
+    shutil.rmtree(night / "one")
+    (night / "gone.txt").write_text("a\n", encoding="utf-8")
+    asked = ["--onto", str(night / "two"), "--without", str(night / "gone.txt"), "-o", str(night / "three"), *QUIET]
+    assert main(["run", *asked]) == 0
+
+
 @pytest.mark.parametrize("step", ["pair", "cluster", "keep"])
 def test_a_killed_night_goes_on(night: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     before = {file: file.read_bytes() for file in (night / "one").rglob("*") if file.is_file()}
