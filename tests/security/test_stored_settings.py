@@ -102,7 +102,7 @@ def test_a_foreign_run_says_nothing_of_the_engine(tmp_path: Path) -> None:
 def test_a_repository_with_settings_that_create_refuses_is_refused(tmp_path: Path) -> None:
     """Settings that no repository can have been made with are refused when it is opened."""
     assert main(["index", "create", f"{tmp_path}/repo"]) == 0
-    change(tmp_path / "repo" / "commits" / "1.json", keep={"prefer": ["*a*a*a*a*a*a*"]})
+    change(tmp_path / "repo" / "commits" / "1.json", keep={"max_lost": 0.1})
 
-    with pytest.raises(ConfigError, match=r"keep\.prefer"):
+    with pytest.raises(ConfigError, match=r"keep\.max_lost"):
         nddup.repository.open(f"{tmp_path}/repo")
