@@ -11,10 +11,10 @@ first. With `keep.same` the sketches are divided by value first (`divide_by_valu
     nodes, verdicts        --decide-->     KEEP
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,9 @@ from nddup.settings import plan
 from nddup.settings.schema import Config
 from nddup.stages.expand import TOLD
 from nddup.tables import DIRECTED, KEEP, REPLACED
+
+SOURCES_TOGETHER = 10_000
+"""Sources that are compared with the globs of `keep.prefer` together."""
 
 KEYED = "SELECT *, concat_ws(' ', node, guard) AS slot_key FROM nodes"
 
@@ -346,13 +349,16 @@ def find_idle_globs(ask: Callable[[], Engine], prefer: Sequence[str] | None) -> 
 
     Cost: the different sources, until each glob has matched.
     """
-    idle = {glob: re.compile(read_glob(glob)) for glob in prefer or ()}
-    patterns = dict(idle)
-    sources = ask().rows("SELECT DISTINCT source FROM documents") if patterns else ()
-    for (source,) in sources:
-        idle.pop(next((glob for glob, pattern in patterns.items() if pattern.match(source)), ""), None)
-        if not idle:
-            break
+    patterns = {glob: read_glob(glob) for glob in prefer or ()}
+    idle = dict(patterns)
+    sources = iter(ask().rows("SELECT DISTINCT source FROM documents") if patterns else ())
+    while idle and (rows := list(islice(sources, SOURCES_TOGETHER))):
+        unmatched = pa.array([source for (source,) in rows], pa.string())
+        for glob, pattern in patterns.items():  # by RE2, in linear time: a stored glob may be anyone's
+            is_matched = pc.match_substring_regex(unmatched, pattern)
+            if pc.any(is_matched).as_py():
+                idle.pop(glob, None)
+            unmatched = unmatched.filter(pc.invert(is_matched))
     return list(idle)
 
 

@@ -3,14 +3,17 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import nddup
 from nddup.cli import main
+from nddup.engines.duck import DuckEngine
 from nddup.errors import ConfigError
 from nddup.ground.shown import HIDDEN
 from nddup.settings.schema import Config, LocalConfig
 from nddup.stages.inputs_found import config_of
+from nddup.stages.keep import find_idle_globs
 from nddup.storage.local_folder import LocalFolder
 from tests.finished_runs import write_texts
 
@@ -106,3 +109,10 @@ def test_a_repository_with_settings_that_create_refuses_is_refused(tmp_path: Pat
 
     with pytest.raises(ConfigError, match=r"keep\.max_lost"):
         nddup.repository.open(f"{tmp_path}/repo")
+
+
+def test_a_stored_glob_takes_linear_time() -> None:
+    """A glob of a foreign run or repository meets sources that are as hostile; Python's `re` would take hours."""
+    hostile, usual = "*a*a*a*a*a*a*b", "a*"
+    engine = DuckEngine.over("a run", documents=pa.table({"source": ["a" * 300]}))
+    assert find_idle_globs(lambda: engine, [hostile, usual]) == [hostile]
