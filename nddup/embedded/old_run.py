@@ -87,6 +87,11 @@ class Old:
         return bool(self.metrics) and self.metrics["settings"]["keep"].get("force") is not None
 
     @property
+    def is_crowded(self) -> bool:
+        """Whether sketches were heavy in the run: which families they join depends on all documents."""
+        return bool(self.metrics) and self.metrics["stages"]["pairs"]["crowd"] > 0
+
+    @property
     def n_records(self) -> int:
         """The records of the run, which its documents are numbered among."""
         is_document = pc.is_in(self.stored["given"]["doc_key"], one_chunk(self.documents["doc_key"]))

@@ -231,7 +231,7 @@ class LocalJob(RunEngine):
 
     def _pair_onto(self, old: Old, documents: pa.Table, source: Collection) -> Made:
         """Find the pairs onto those of an earlier run, and store what a later one needs."""
-        is_whole = self.forced is not None or old.is_forced
+        is_whole = self.forced is not None or old.is_forced or old.is_crowded
         self._onto = onto = Onto(old, documents, old.n_records, self.config, source, self.workers, is_whole)
         paired = engine.pair(onto.changed_documents, self.config, self.workers, read=onto.read, forced=self.forced)
         for name, table in onto.keep().items():

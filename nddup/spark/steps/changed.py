@@ -72,6 +72,8 @@ def find_changed(job: Job, documents: Saved) -> Changed | None:
     old = job.old
     if old is None or old.candidates is None or old.is_forced or job.forced is not None:
         return None
+    if old.metrics["stages"]["pairs"]["crowd"]:  # which families heavy sketches join depends on all documents
+        return None
     kept, stale = job.find("changed"), job.find("stale")
     if kept is not None and stale is not None:
         return Changed(kept, stale, old)
