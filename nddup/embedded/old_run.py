@@ -3,7 +3,7 @@
     Old.nothing, Old.open   a folder      -> Old: its documents and rejects, and the tables of `ONTO`
     Old.without             lists of ids  -> the same, without some documents
 
-A stored node is the least `doc_key` of its documents, which no later batch changes.
+A stored node is the `doc_key` of any of its documents: another may name their group in a later run.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -117,13 +117,13 @@ class Old:
             return self
         keys = self.documents["doc_key"].to_numpy()
         codes = one_chunk(self.documents["group"]).dictionary_encode().indices.to_numpy()
-        before, after = np.empty(codes.max() + 1, np.int64), np.full(codes.max() + 1, NO_NODE, np.int64)
-        before[codes[::-1]] = keys[::-1]  # of several documents the last one written, the first, stays
-        after[codes[~is_gone][::-1]] = keys[~is_gone][::-1]
-        order = np.argsort(before)
+        after = np.full(codes.max() + 1, NO_NODE, np.int64)
+        after[codes[~is_gone][::-1]] = keys[~is_gone][
+            ::-1
+        ]  # of several documents the last one written, the first, stays
 
         shingles = self.stored["shingles"]
-        now = after[order][np.searchsorted(before[order], shingles["node"].to_numpy())]
+        now = after[codes[np.searchsorted(keys, shingles["node"].to_numpy())]]
         named = shingles.set_column(0, "node", pa.array(now)).filter(pa.array(now != NO_NODE))
         return replace(self, stored={**self.stored, "shingles": named})
 

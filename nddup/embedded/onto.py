@@ -86,9 +86,9 @@ class Onto:
         """Find the changed documents, and those that OLD had in their components."""
         old, stored = self.old.documents, self.old.stored["candidates"]
         keys = old["doc_key"].to_numpy()
-        ends = [np.searchsorted(keys, stored[name].to_numpy()) for name in ("node_a", "node_b")]
-        labels = label_components(np.stack(ends, axis=1).astype(np.int32), nodes=len(keys)).ordinals
-        labels = labels[_first_places(old["group"])]
+        firsts = _first_places(old["group"])  # a stored node may be any document of its group
+        ends = [firsts[np.searchsorted(keys, stored[name].to_numpy())] for name in ("node_a", "node_b")]
+        labels = label_components(np.stack(ends, axis=1).astype(np.int32), nodes=len(keys)).ordinals[firsts]
 
         is_same = self._find_same(keys)
         is_new = ~np.isin(self._keys, keys[is_same])
@@ -158,7 +158,8 @@ class Onto:
         """Return where the shingles of some stored nodes lie; nothing is copied."""
         places = dict[int, Row]()
         for batch in self.old.stored["shingles"].to_batches():
-            nodes, rows = batch["node"].to_numpy(), list_column(batch["shingles"])
+            at, rows = np.searchsorted(self._keys, batch["node"].to_numpy()), list_column(batch["shingles"])
+            nodes = self._keys[self._firsts[at]]
             for i in np.flatnonzero(np.isin(nodes, wanted)).tolist():
                 places[int(nodes[i])] = Row(rows.values, *rows.offsets[i : i + 2].tolist())
         return places

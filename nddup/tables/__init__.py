@@ -470,7 +470,7 @@ CANDIDATES = working(
     "candidates",
     "node_a long, node_b long",
     "For a later run onto this one: distinct sketches that may be near-duplicates, as far as it takes to join all such"
-    " in one component. A node is the least `doc_key` of its documents.",
+    " in one component. A node is the `doc_key` of one of its documents.",
     "note the candidates",
 )
 TOUCHED = working(

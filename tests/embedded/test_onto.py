@@ -113,6 +113,23 @@ def test_nights_have_the_tables_of_one_run(tmp_path: Path, number: int) -> None:
     make_history(tmp_path, number, DRAWN[number], 3)
 
 
+def test_a_group_is_found_by_any_of_its_documents(tmp_path: Path) -> None:
+    """A later document of the same text may name the group, by a lesser id, and an earlier one may leave."""
+    words = " ".join(f"w{n}" for n in range(260))
+    nights = {"a": {"m1": words, "m2": f"{words} more"}, "b": {"a0": words}, "c": {"z": "a text of its own"}}
+    onto, gone = None, tmp_path / "gone.txt"
+    gone.write_text("m1\n", encoding="utf-8")
+    for name, texts in nights.items():
+        rows = [{"id": one, "text": text} for one, text in texts.items()]
+        (tmp_path / "in" / name).mkdir(parents=True)
+        source = write_rows(tmp_path / "in" / name / "a.jsonl", rows)
+        without = str(gone) if name == "c" else None
+        run([source.parent], tmp_path / name, {}, onto=onto, batch=name, without=without)
+        onto = str(tmp_path / name)
+    pairs = pq.read_table(tmp_path / "c" / "pairs", columns=["doc_a", "doc_b"]).to_pylist()
+    assert pairs == [{"doc_a": "a0", "doc_b": "m2"}]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(100, 300))
 def test_many_histories(tmp_path: Path, seed: int) -> None:

@@ -91,9 +91,7 @@ def find_changed(job: Job, documents: Saved) -> Changed | None:
         touched = _follow(rounds, seeds, old.candidates)
         if touched is None:
             return None
-        names = before.join(touched, F.col("doc_key") == F.col("node"), "left_semi").select(
-            F.col("doc_id").alias("group")
-        )
+        names = before.join(touched, F.col("doc_key") == F.col("node"), "left_semi").select("group")
         stale = job.save("stale", before.join(names, "group", "left_semi").select("doc_key", "doc_id"))
         keys = stale.table.select("doc_key").unionByName(new.select("doc_key"))
         keys = beside(keys, stale.rows + n_new, documents.rows)

@@ -218,7 +218,7 @@ def stored_tokens(documents: DataFrame, shingles: DataFrame, config: Config) -> 
     Shuffles:  one of SHINGLES by node, unless these are few.    Actions:  none.
     """
     nodes = documents.where((F.col("doc_id") == F.col("group")) & (F.size("sketch") > 0))
-    named = nodes.select(F.col("doc_key").alias("node"), "token_fingerprint")
+    named = documents.select(F.col("doc_key").alias("node"), "token_fingerprint")  # a stored node may be any of a group
     long = shingles.join(named, "node").select("token_fingerprint", F.col("shingles").alias("tokens"))
     whole = nodes.where(_is_whole(config)).select("token_fingerprint", F.col("sketch").alias("tokens"))
     return long.unionByName(whole)
