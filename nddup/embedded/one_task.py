@@ -129,6 +129,7 @@ def decide(batches: Iterable[pa.RecordBatch], *, how: Deciding) -> Batches:
         yield _answer(COUNTS, json.dumps(stages, default=int).encode())
         for name, table in tables.items():
             row = table.nbytes // max(len(table), 1)
+            yield _answer(name, _stream(table.schema.empty_table()))  # that there is such a table, also without rows
             for rows in pieces_of(np.full(len(table), row), CELL_BYTES):
                 yield _answer(name, _stream(table.slice(rows.start, rows.stop - rows.start)))
 
@@ -229,8 +230,7 @@ def read_answers(rows: Iterable[tuple[str, bytes]]) -> Answers | None:
     if WANTED in parts:
         return Answers(wanted=pa.ipc.open_stream(parts[WANTED][0]).read_all(), matches=parts[MATCHES][0])
     tables = {}
-    for name in (*MADE, "candidates"):  # an empty table has no part
+    for name in parts.keys() - {COUNTS}:
         schema = table_called(name).arrow
-        read = [pa.ipc.open_stream(part).read_all().cast(schema) for part in parts[name]]
-        tables[name] = pa.concat_tables([schema.empty_table(), *read])
+        tables[name] = pa.concat_tables(pa.ipc.open_stream(part).read_all().cast(schema) for part in parts[name])
     return Answers(tables, json.loads(parts[COUNTS][0]))
