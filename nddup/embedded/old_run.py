@@ -8,6 +8,7 @@ A stored node is the `doc_key` of any of its documents: another may name their g
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class Old:
         """Whether sketches were heavy in the run: which families they join depends on all documents."""
         return bool(self.metrics) and self.metrics["stages"]["pairs"]["crowd"] > 0
 
-    @property
+    @cached_property
     def n_records(self) -> int:
         """The records of the run, which its documents are numbered among."""
         is_document = pc.is_in(self.stored["given"]["doc_key"], one_chunk(self.documents["doc_key"]))

@@ -23,8 +23,7 @@ from nddup.embedded.match import Matches, PairingOptions, joined_ends, name_cand
 from nddup.embedded.old_run import Old
 from nddup.embedded.settle_onto import is_equal
 from nddup.embedded.workers import Workers
-from nddup.ground.arrays import take_rows
-from nddup.ground.columns import list_column, lists_of, one_chunk, pieces_of, ragged_of
+from nddup.ground.columns import list_column, lists_of, one_chunk, pieces_of, ragged_of, sizes_of
 from nddup.matching.reach import mark_new
 from nddup.mining.pair_graph import label_components
 from nddup.settings.plan import confirm_rule_of, kind_of, record_limits, threshold_of, tokens_of
@@ -70,9 +69,8 @@ class Onto:
     def __post_init__(self) -> None:
         """Find the changed documents."""
         documents = self.documents
-        self._keys, self._sketches = documents["doc_key"].to_numpy(), ragged_of(documents["sketch"])
-        self._n_features = documents["n_features"].to_numpy()
-        self._sizes = np.diff(self._sketches.offsets).astype(np.int32)
+        self._keys, self._n_features = documents["doc_key"].to_numpy(), documents["n_features"].to_numpy()
+        self._sizes = sizes_of(documents["sketch"])
         self._firsts = _first_places(documents["group"])
         self._is_node = (self._firsts == np.arange(len(self._keys))) & (self._sizes > 0)
         self._shingles: list[tuple[int, Row]] = []
@@ -111,21 +109,27 @@ class Onto:
         return is_same
 
     def _find_reached(self, is_new: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return the places of the other nodes that may be near to a new one."""
-        new, old, rule = np.flatnonzero(is_new), np.flatnonzero(self._is_node & ~is_new), PairingOptions.of(self.config)
+        """Return the places of the other nodes that may be near to a new one. No old sketch is copied."""
+        rule = PairingOptions.of(self.config)
         totals = rule.threshold.totals(self._sizes, self._n_features)
         keys = None if rule.finder is None else rule.finder.keys
-        reach = mark_new(take_rows(self._sketches, new), totals[new], rule.threshold, keys)
-        pieces = [old[at : at + ROWS_TOGETHER] for at in range(0, len(old), ROWS_TOGETHER)] if len(new) else []
-        parts = [piece[reach.find(take_rows(self._sketches, piece), totals[piece])] for piece in pieces]
-        return np.concatenate([np.empty(0, np.int64), *parts])
+        new = ragged_of(self.documents["sketch"].filter(pa.array(is_new)))
+        reach, is_reached = mark_new(new, totals[is_new], rule.threshold, keys), np.zeros(len(is_new), np.bool_)
+        at = 0
+        for batch in self.documents.select(["sketch"]).to_batches(ROWS_TOGETHER) if len(new) else ():
+            rows = slice(at, at + len(batch))
+            is_reached[rows] = reach.find(list_column(batch["sketch"]), totals[rows])
+            at += len(batch)
+        return np.flatnonzero(is_reached & self._is_node & ~is_new)
 
     @property
     def changed_documents(self) -> pa.Table:
         """DOCUMENTS of which all that follows from the pairs is made anew."""
         if self.changed is None:
             return self.documents
-        return self.documents.take(pa.array(self.changed)).combine_chunks()
+        is_changed = np.zeros(len(self._keys), np.bool_)
+        is_changed[self.changed] = True
+        return self.documents.filter(pa.array(is_changed)).combine_chunks()
 
     def read(self, matches: Matches, nodes: Nodes) -> Confirmer | None:
         """Return what compares the texts of candidates; None where the sketches decide.
@@ -145,12 +149,12 @@ class Onto:
         rows = list(read_tokens(self.documents, again, texts, self.workers))
         self._shingles = list(zip(self._keys[again].tolist(), rows, strict=True))
 
-        wanted, (offsets, ids) = list_candidates(matches, nodes, rule), self._sketches
+        wanted, (offsets, ids) = list_candidates(matches, nodes, rule), ragged_of(self.changed_documents["sketch"])
         firsts = self._firsts[changed[wanted]]
         stored = {**self._stored_shingles(self._keys[firsts[~is_whole[firsts]]]), **dict(self._shingles)}
         shingles = [
-            Row(ids, *offsets[first : first + 2].tolist()) if is_whole[first] else stored[int(self._keys[first])]
-            for first in firsts.tolist()
+            Row(ids, *offsets[row : row + 2].tolist()) if is_whole[first] else stored[int(self._keys[first])]
+            for row, first in zip(wanted.tolist(), firsts.tolist(), strict=True)
         ]
         return Confirmer(wanted, shingles, rule)
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from nddup.embedded.workers import Workers
 from nddup.errors import NddupError, OutputError
-from nddup.ground.columns import one_chunk, ragged_of
-from nddup.ground.shown import FIRST, LAST, escaped, spell_document
+from nddup.ground.columns import one_chunk, ragged_of, sizes_of
+from nddup.ground.shown import ESCAPED, FIRST, LAST, escaped, spell_document
 from nddup.rewriting.verdicts import RewriteError, Tags, spell_attributes, tag_json
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits, TextRule
@@ -29,30 +29,41 @@ KEPT_COLUMNS = ["doc_key", "doc_id", "url", "source", "record"]
 NO_FIELDS = pa.schema([])
 
 LINES = 10_000
-"""Lines of `context.fimi` that are made at a time."""
+"""Lines of a text that are made at a time."""
 
 
 def spell_clusters(clusters: pa.Table, members: pa.Table) -> Iterator[str]:
-    """Yield the lines of `duplicates.txt`, sorted: tab-separated ids, then the number of common features.
+    """Yield the lines of `duplicates.txt`, sorted, many at a time: tab-separated ids, then the common features.
 
     Args:
         clusters: CLUSTERS.
         members: MEMBERS, for the clusters whose row lists only some of their members.
     """
-    rows = sorted(
-        zip(*(clusters[name].to_pylist() for name in ("members", "cluster_id", "size", "support")), strict=True)
+    listed, sizes = one_chunk(clusters["members"]), sizes_of(clusters["members"])
+    ids, ends = listed.flatten(), np.append(0, np.cumsum(sizes))
+    # As bytes, numbers of four with the highest first are in the order of lists of numbers.
+    ranks = pc.rank(ids, tiebreaker="dense").to_numpy().astype(">u4")
+    spelled = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(sizes), [None, pa.py_buffer(ends * ranks.itemsize), pa.py_buffer(ranks)]
     )
-    cut = [cluster_id for ids, cluster_id, size, _ in rows if size > len(ids)]
-    whole = _members_of(members, cut)
-    for ids, cluster_id, _, support in rows:
-        listed = whole.get(cluster_id, ids)
-        yield "\t".join([*map(escaped, listed), str(support)]) + "\n"
+    ordered = pa.table({"members": spelled, "cluster_id": clusters["cluster_id"]})
+    order = pc.sort_indices(ordered, [(name, "ascending") for name in ordered.column_names])
+
+    if pc.any(pc.match_substring_regex(ids, ESCAPED)).as_py():
+        ids = pa.array(map(escaped, ids.to_pylist()), pa.string())
+    lines = pc.binary_join(pa.LargeListArray.from_arrays(ends, ids), "\t")
+    is_cut = sizes < clusters["size"].to_numpy()
+    if is_cut.any():
+        cut = clusters["cluster_id"].filter(pa.array(is_cut)).to_pylist()
+        whole = _members_of(members, cut)
+        lines = pc.replace_with_mask(lines, is_cut, ["\t".join(map(escaped, whole[name])) for name in cut])
+    lines = pc.binary_join_element_wise(lines, one_chunk(clusters["support"]).cast(pa.string()), "\t").take(order)
+    for low in range(0, len(lines), LINES):
+        yield "\n".join([*lines.slice(low, LINES).to_pylist(), ""])
 
 
 def _members_of(members: pa.Table, cluster_ids: list[str]) -> dict[str, list[str]]:
     """Return the members of these clusters, sorted by id."""
-    if not cluster_ids:
-        return {}
     few = members.filter(pc.is_in(members["cluster_id"], pa.array(cluster_ids, pa.string()))).sort_by("doc_id")
     found: dict[str, list[str]] = {cluster_id: [] for cluster_id in cluster_ids}
     for cluster_id, doc_id in zip(few["cluster_id"].to_pylist(), few["doc_id"].to_pylist(), strict=True):

@@ -208,7 +208,8 @@ class LocalJob(RunEngine):
         if reads_contents(self.config):
             saved["parts"] = self.save("parts", sketched.parts)
         if sketched.settled is not None:
-            saved["given"] = self.save("given", sketched.settled.given)
+            same = None if changed is None else np.empty(0, np.int64)
+            saved["given"] = self.save("given", sketched.settled.given, changed=same)
         return saved
 
     def _regrouped(self, sketched: engine.Sketched) -> NDArray[np.int64] | None:

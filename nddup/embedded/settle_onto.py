@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nddup.embedded.collapse import Collapsed, collapse, number_records
 from nddup.embedded.old_run import Old
-from nddup.ground.columns import one_chunk, ragged_of
+from nddup.ground.columns import one_chunk, ragged_of, sizes_of
 from nddup.scanning.sketch_records import fingerprint_sketches, fingerprint_textless
 from nddup.settings.plan import recipe_of
 from nddup.settings.schema import Config
@@ -160,13 +160,13 @@ def _as_records(rows: pa.Table) -> pa.Table:
 
 def prints_of(documents: pa.Table, config: Config) -> pa.Array:
     """Return the `sketch_fingerprint` of DOCUMENTS."""
-    rows, n_features = ragged_of(documents["sketch"]), documents["n_features"].to_numpy()
     if config.pairs.confirm == "none":
+        rows, n_features = ragged_of(documents["sketch"]), documents["n_features"].to_numpy()
         made = Sketches(n_features, n_features, rows.offsets, rows.values)
         prints = pa.array(fingerprint_sketches(made, recipe_of(config)), pa.binary())
     else:
         prints = one_chunk(documents["token_fingerprint"])
-    is_empty = np.diff(rows.offsets) == 0
+    is_empty = sizes_of(documents["sketch"]) == 0
     if not is_empty.any():
         return prints
     rows_without = documents.select(["content_fingerprint", "n_tokens"]).filter(pa.array(is_empty)).to_pylist()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.errors import SchemaError
@@ -32,6 +33,12 @@ def ragged_of(column: pa.ChunkedArray) -> Ragged:
         whole = Ragged(np.cumsum(np.concatenate(sizes)), np.concatenate(values))
     whole.values.flags.writeable = False
     return whole
+
+
+def sizes_of(column: pa.ChunkedArray) -> NDArray[np.int32]:
+    """Return how many values each row of a column of lists has, (n,); a null row has none."""
+    sizes: NDArray[np.int32] = pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int32, copy=False)
+    return sizes
 
 
 def list_column(column: pa.Array) -> Ragged:
