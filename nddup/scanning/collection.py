@@ -136,7 +136,8 @@ class Collection:
     def rejects_of_files(self) -> list[tuple[str, str, str]]:
         """Source, reason and detail of each file that is a reject: never of an asset or one with a record."""
         known = {source for source, _, _ in self.unread} | {file.source for file in self.assets}
-        silent = [file.source for file in self.listing.files if file.source not in known]
+        read = {entry.file.source for group in self.groups for entry in group.files} - known
+        silent = [file.source for file in self.listing.files if file.source in read]
         return [*self.unread, *((source, *EMPTY) for source in silent)]
 
     @property

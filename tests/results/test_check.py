@@ -111,6 +111,21 @@ def test_says_what_it_sampled(sound: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert amounts == {"all", "sample", "connectedness"}
 
 
+def test_of_large_inputs_some_files_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the other files hold is not held against the run."""
+    for name, size in (("a", 30), ("b", 300), ("c", 3000)):
+        rows = [json.dumps({"id": f"{name}{n}", "text": f"{n} " * size}) for n in range(3)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
+    files, folder = [str(tmp_path / f"{name}.jsonl") for name in "abc"], tmp_path / "run"
+    assert main(["run", *files, "--output", str(folder), "--set", "output.report=false"]) == 0
+    monkeypatch.setattr("nddup.checking.compared_texts.MOST_BYTES", (tmp_path / "b.jsonl").stat().st_size)
+
+    report = check_run(DuckRun(str(folder)))
+
+    assert broken(report) == []
+    assert [one.amount for one in report.findings if "as read again" in one.promise] == ["sample of 1 of 3 files"]
+
+
 def test_the_neighbours_of_chosen_clusters_are_found_without_recounting_all(
     sound: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
