@@ -5,7 +5,8 @@
     members_of    a WACZ file -> the WARC files in it
     open_stored   opens these and any other file of an INPUT, also one elsewhere (`nddup.scanning.walk_remote`)
 
-Only regular files are opened, of a WACZ file the WARC files in it.
+Only regular files are opened, of a WACZ file the WARC files in it. A file is named by its path in an INPUT and opened
+by that path without links (`nddup.ground.unlinked`).
 """
 
 import errno
@@ -23,6 +24,7 @@ from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from nddup.errors import ConfigError, StoppedError
+from nddup.ground.unlinked import open_unlinked
 from nddup.remote.addresses import is_remote
 from nddup.scanning.input_files import (
     BESIDE_WHY,
@@ -109,7 +111,7 @@ def walk_inputs(inputs: Sequence[str]) -> Walked:
                 _refuse_inside_table(text, real)
                 walk.take_folder(path, real, path.rstrip("/"), below=False)
             else:
-                walk.take_file(path, status, path.rpartition("/")[0])
+                walk.take_file(path, real, status, path.rpartition("/")[0])
         except OSError as error:
             raise _unlistable(text, path, error) from error
     walk.follow_links()
@@ -152,6 +154,7 @@ class _Candidate(NamedTuple):
     name: bytes
     base: str
     path: str
+    real: str
     status: os.stat_result
 
 
@@ -170,12 +173,12 @@ class _Walk:
         self._repeated: list[str] = []
 
     def take_file(
-        self, path: str, status: os.stat_result, base: str, *, by_link: bool = False, is_beside: bool = False
+        self, path: str, real: str, status: os.stat_result, base: str, *, by_link: bool = False, is_beside: bool = False
     ) -> None:
-        """Take a file that is not a link, if it is regular."""
+        """Take a file, whose path without links is `real`, if it is regular."""
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG:
-            self._found.append(_Candidate(is_beside, by_link, os.fsencode(path), base, path, status))
+            self._found.append(_Candidate(is_beside, by_link, os.fsencode(path), base, path, real, status))
         else:
             self._skip(path, SPECIAL.get(kind, "not a regular file"))
 
@@ -190,7 +193,7 @@ class _Walk:
         self._tables.append(snapshot.name)
         for path, size in snapshot.files:
             name = f"{above}/{snapshot.name}/{path.rpartition('/')[2]}"
-            self._copied[path] = Placed(percent_spelled(above), percent_spelled(name), size, 0, version=snapshot.name)
+            self._copied[os.path.realpath(path)] = Placed(percent_spelled(above), percent_spelled(name), size, 0, version=snapshot.name)
 
     def take_folder(self, path: str, real: str, base: str, *, below: bool = True, by_link: bool = False) -> None:
         """Take the files below a folder, whose path without links is `real`. Links are left for `follow_links`."""
@@ -218,10 +221,12 @@ class _Walk:
                 why = why_skipped(name, is_folder=is_folder)
                 if why is not None and why != BESIDE_WHY:
                     self._skip(whole, why)
-                elif is_folder:
-                    waiting.append((whole, os.path.join(real, name), True))  # noqa: PTH118
                 else:
-                    self.take_file(whole, status, base, by_link=by_link, is_beside=why is not None)
+                    there = os.path.join(real, name)  # noqa: PTH118
+                    if is_folder:
+                        waiting.append((whole, there, True))
+                    else:
+                        self.take_file(whole, there, status, base, by_link=by_link, is_beside=why is not None)
 
     def follow_links(self) -> None:
         """Follow the links inside the inputs, and those in what they lead to."""
@@ -250,7 +255,7 @@ class _Walk:
             return self._skip(path, why)
         if is_folder:
             return self.take_folder(path, real, base, by_link=True)
-        return self.take_file(path, status, base, by_link=True, is_beside=is_beside)
+        return self.take_file(path, real, status, base, by_link=True, is_beside=is_beside)
 
     def _may_follow(self, real: str, *, is_folder: bool) -> bool:
         """Return whether a link may be followed to a place: inside an INPUT, or to a file of its store of contents."""
@@ -261,21 +266,25 @@ class _Walk:
         """Return each file once, under the first of its names: its own before a link's, then in the order of bytes."""
         files, repeated = dict(self._copied), list(self._repeated)
         taken: dict[object, str] = {}
-        for is_beside, _, _, base, path, status in sorted(self._found, key=lambda found: found[:4]):
+        named: set[str] = set()
+        for is_beside, _, _, base, path, real, status in sorted(self._found, key=lambda found: found[:4]):
             address = address_of(path)
-            if address in files:
+            if address in named:
                 repeated += [] if is_beside else [uri_of(path)]
                 continue
-            first = taken.setdefault(_key_of(path, status), address)
+            first = taken.setdefault(_key_of(real, status), address)
             if first != address:
                 self._skip(path, f"{OTHER_NAME}; {first}")
                 continue
+            named.add(address)
             modified = status.st_mtime_ns // 1_000_000
-            inside = members_of(path) if path.lower().endswith(".wacz") else []
-            for whole, size in [(f"{path}!{name}", size) for name, size in inside] or [(path, status.st_size)]:
+            is_archive = path.lower().endswith(".wacz")
+            opened = path if is_archive else real  # its ending shows where the path of the archive ends
+            inside = members_of(opened) if is_archive else []
+            for mark, size in [(f"!{name}", size) for name, size in inside] or [("", status.st_size)]:
                 beside = address if is_beside else ""
-                placed = Placed(percent_spelled(base), percent_spelled(whole), size, modified, beside)
-                files[address_of(whole)] = placed
+                placed = Placed(percent_spelled(base), percent_spelled(path + mark), size, modified, beside)
+                files[address_of(opened + mark)] = placed
         return Walked(files, tuple(sorted(self._skipped.items())), tuple(repeated), tuple(self._tables))
 
     def _skip(self, path: str, why: str) -> None:
@@ -352,7 +361,7 @@ def _refuse_inside_table(text: str, real: str) -> None:
 def _archive(path: str, process: int, size: int, modified: int) -> zipfile.ZipFile:
     """Return the WACZ file opened last: its directory, of thousands of names, is read once for all its members."""
     del process, size, modified  # a process that is started has the place in an open file in common with its parent
-    return zipfile.ZipFile(path)
+    return zipfile.ZipFile(_open_regular(path))
 
 
 def _open_archive(path: str) -> zipfile.ZipFile:
@@ -414,8 +423,8 @@ def open_stored(path: str) -> BinaryIO:
 
 
 def _open_regular(path: str) -> BinaryIO:
-    """Open a file; one that became a pipe or a device since it was listed is refused, and blocks nobody."""
-    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    """Open a file; one that became a link, a pipe or a device since it was listed is refused, and blocks nobody."""
+    number = open_unlinked(path)
     kind = stat.S_IFMT(os.fstat(number).st_mode)
     if kind != stat.S_IFREG:
         os.close(number)

@@ -27,6 +27,7 @@ from nddup.ground.own_files import ForeignFileError, make_own, open_own
 from nddup.ground.shown import clean
 from nddup.ground.start_up import cache_folder
 from nddup.scanning.input_files import local_path
+from nddup.scanning.walk import sizes_of
 from nddup.storage.local_storage import is_local
 
 if TYPE_CHECKING:  # a command asks for the size of its inputs before it loads Spark
@@ -184,23 +185,15 @@ def is_small(paths: Iterable[str]) -> bool:
 
     Cost: one `stat` a file, until the sum is too large.
     """
-    left, waiting = SMALL_BYTES, [_place(path) for path in paths]
-    while waiting:
-        path = waiting.pop()
-        if path is None:
-            return False
-        if path.is_dir():
-            waiting += path.iterdir()
-        elif path.exists():
-            left -= path.stat().st_size
+    given = list(paths)
+    if not all(map(is_local, given)):
+        return False
+    left = SMALL_BYTES
+    for _, size in sizes_of([local_path(path) for path in given]):
+        left -= size
         if left < 0:
             return False
     return True
-
-
-def _place(path: str) -> Path | None:
-    """Return the path of this machine that a text names; None if it names another file system."""
-    return Path(local_path(path)) if is_local(path) else None
 
 
 def archiving(java: Java | None, settings: Mapping[str, str], users: str) -> list[str]:

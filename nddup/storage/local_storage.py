@@ -50,16 +50,25 @@ SUBMITTED = ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT")
 def find_link(path: str) -> str | None:
     """Return the first link or special file below a folder of this machine; None if there is none, or no folder.
 
+    Raises:
+        OutputError: if a folder cannot be listed: names that are known could be opened in it all the same.
+
     Cost: one listing of each folder; a status of no file.
     """
     waiting = [local_path(path)]
     while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif not entry.is_file(follow_symlinks=False):
-                    return entry.path
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in sorted(entries, key=lambda entry: entry.name):
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif not entry.is_file(follow_symlinks=False):
+                        return entry.path
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise OutputError(f"{folder}: cannot be listed ({_reason(error)})") from error
     return None
 
 
@@ -192,10 +201,16 @@ class LocalStorage:
         return found
 
     def remove(self, path: str) -> None:
-        """Remove a file or a folder with all in it, and Hadoop's checksum of it; do nothing if it is not there."""
+        """Remove a file or a folder with all in it, and Hadoop's checksum of it; do nothing if it is not there.
+
+        Raises:
+            OutputError: if a folder cannot be removed.
+        """
         where = Path(local_path(path))
         if where.is_dir() and not where.is_symlink():
             shutil.rmtree(where, ignore_errors=True)
+            if where.exists():
+                raise OutputError(f"{path}: cannot be removed")
         else:
             with suppress(FileNotFoundError, NotADirectoryError):
                 where.unlink()

@@ -179,6 +179,8 @@ def test_what_is_small_is_on_this_machine_and_short(tmp_path: Path) -> None:
     with large.open("wb") as file:
         file.truncate(SMALL_BYTES)
 
+    for name in ("up", "here", "again"):
+        (tmp_path / name).symlink_to(tmp_path)
     assert is_small([str(tmp_path), "/no/such/file"])
     (tmp_path / "one").write_bytes(b"1")
     assert not is_small([str(tmp_path)])

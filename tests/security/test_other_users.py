@@ -14,7 +14,8 @@ import pytest
 from nddup.embedded.run import run_locally
 from nddup.ground.start_up import cache_folder
 from nddup.settings.load import build_config
-from tests.finished_runs import rows_of
+from tests.finished_runs import rows_of, write_texts
+from tests.opened.made_runs import write_family
 from tests.places import ROOT
 from tests.samples_by_night import first
 
@@ -30,6 +31,14 @@ kernels = [one for one in gc.get_objects() if isinstance(one, CPUDispatcher) and
 print("found", sum(sum(one.stats.cache_hits.values()) for one in kernels))
 print("compiled", sum(sum(one.stats.cache_misses.values()) for one in kernels))
 sys.exit(status)
+"""
+
+COMMANDS = """
+import json, signal, sys
+from nddup.cli import main
+signal.alarm(60)
+for command in json.loads(sys.argv[1]):
+    print(main(command))
 """
 
 KERNELS = """
@@ -185,3 +194,24 @@ def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path, monkeypatch: 
     (tmp_path / "cache" / "nddup").chmod(0o777)
 
     assert cache_folder() is None
+
+
+def test_a_folder_that_cannot_be_listed_is_one_line(place: Path) -> None:
+    """Of an input or a run: no command leaves it out, opens by name what it holds, or waits for a pipe in it."""
+    run = write_family(place / "run")
+    (place / "pages" / "closed").mkdir(parents=True)
+    write_texts(place / "pages" / "closed" / "a.jsonl", {"a": "one"})
+    (run / "_stages").mkdir(exist_ok=True)
+    os.mkfifo(run / "_stages" / "documents.json")
+    for closed in (run / "_stages", place / "pages" / "closed"):
+        closed.chmod(0o111)
+    commands = [["show", str(run)], ["check", str(run)], ["report", str(run)]]
+    commands += [["run", str(run / "documents"), "--output", str(run), how] for how in ("--resume", "--overwrite")]
+    commands += [["run", str(place / "pages"), "--output", "new"]]
+
+    done = ask(COMMANDS, json.dumps(commands), installed=ROOT, here=place / "here")
+
+    assert done.stdout.split() == ["2"] * len(commands)
+    said = [line for line in done.stderr.splitlines() if line.startswith("nddup:")]
+    assert len(said) == len(commands)
+    assert all("cannot be listed" in line and "Permission denied" in line for line in said)

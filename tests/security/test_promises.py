@@ -26,6 +26,7 @@ HELD: dict[str, str] = {
     "links only to what lies": "tests/scanning/test_walk.py: test_links_are_followed_where_they_stay_inside"
     "_and_reach_something_new",
     "becomes a pipe meanwhile": "tests/scanning/test_walk.py: test_a_file_that_became_a_pipe_is_refused",
+    "appears after the listing": "test_links_meanwhile.py: test_no_input_is_read_through_a_link_that_appears",
     "named as skipped": "tests/scanning/test_walk.py: test_files_that_are_not_regular_are_skipped_unopened",
     "a request is received whole": "tests/serving/test_serve.py: test_slow_clients_keep_nobody_out",
     "names of this machine": "tests/serving/test_serve.py: test_other_requests_are_refused",
@@ -72,7 +73,7 @@ The machines of a Spark|Open them with|1.75 MB|What a repository or a run says|t
 it looks in the current|A program that imports|Credentials belong|The permutation|they are in this|Someone who knows|
 a page of 23,000|Where such a page|Where texts come|Let the texts decide|sketches only propose|So does|A pair can still|
 two texts made alike|Set a secret|of a run that is not|its pages are expanded|
-Links are looked at once|somebody who may write|
+Java opens plain|somebody who may write|
 Sketches of different|Otherwise look|`nddup show RUN|`tests/""".replace("\n", "").split("|")
 """The beginnings of all other sentences: what is trusted, measured, or left to the reader."""
 
