@@ -9,7 +9,6 @@
 datasketch is imported only when its objects are asked for: it loads slowly, and nothing else needs it.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -416,7 +415,7 @@ def forced_of(run: FinishedRun, path: str | None) -> Forced | None:
         return None
     if not run.holds(FORCED_NOTE):
         return read_forced(LocalStorage(), path)
-    values = json.loads(run.read_text(FORCED_NOTE))
+    values = run.read_json(FORCED_NOTE)
     return Forced(tuple(values["kept"]), tuple(values["removed"]))
 
 

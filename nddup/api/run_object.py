@@ -1,6 +1,5 @@
 """A run as an object: its tables, SQL over them, and explanations of single decisions."""
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -255,7 +254,7 @@ class Run:
 
         run = self._ask
         if isinstance(run, DuckRun):
-            require_tellable(json.loads(run.read_text("_RUN.json")), run.path)
+            require_tellable(run.read_json("_RUN.json"), run.path)
         rows = {name: run.sql(f"SELECT * FROM {name}") for name in ("documents", "rejects")}  # noqa: S608 - our names
         pairs = run.sql("SELECT * FROM pairs") if self.settings.pairs.confirm == "resemblance" else None
         forced = forced_of(run, self.settings.keep.force)

@@ -4,7 +4,6 @@ Each table is made once, when it is first needed; `Evidence.forget` frees all of
 from its metrics and settings alone. The clusters whose conditions are proved are those with the smallest ids.
 """
 
-import json
 from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import groupby
@@ -344,7 +343,7 @@ def _mark(evidence: Evidence) -> None:
 def _forced(run: FinishedRun) -> pa.Table:
     """Return FORCED: what the file of `keep.force` said when the run was made."""
     try:
-        values = json.loads(run.read_text("force.json"))
+        values = run.read_json("force.json")
         rows = [(doc_id, place) for name, place in (("kept", -1), ("removed", 1)) for doc_id in values[name]]
         columns = list(zip(*rows, strict=True)) or [(), ()]
         return pa.table([pa.array(columns[0], pa.string()), pa.array(columns[1], pa.int32())], FORCED.names)

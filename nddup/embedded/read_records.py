@@ -4,7 +4,6 @@ lexicon      a pass that counts the words, unless another run's are taken, then 
 left out     a pass that sketches, then one without the shingles that too many documents have
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from nddup.embedded.workers import Workers, in_collection_order, unkept
 from nddup.errors import ConfigError, NddupError
 from nddup.ground.columns import list_column, lists_of, one_chunk
+from nddup.ground.json_text import load_object
 from nddup.ground.shown import MOST_NAMED
 from nddup.scanning.collection import Collection
 from nddup.scanning.input_files import local_path
@@ -90,7 +90,7 @@ def read_note(files: Any, path: str, words: WordRule | None) -> tuple[dict[str, 
     """
     where, ours = path.rstrip("/"), words.lexicon.key if words else ""
     try:
-        note: dict[str, Any] = json.loads(files.read_text(f"{where}/{NOTE}"))
+        note: dict[str, Any] = load_object(files.read_text(f"{where}/{NOTE}"))
     except (NddupError, ValueError) as error:
         raise ConfigError(f"lexicon.saved {path}: holds no lexicon: {NOTE} cannot be read") from error
     if note.get("made_by") != ours:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import pyarrow as pa
 
 from nddup.errors import OutputError
+from nddup.ground.json_text import load_object
 from nddup.tables import Table
 
 EngineTable: TypeAlias = Any
@@ -205,6 +206,17 @@ class FinishedRun(Engine):
             OutputError: if there is no such file.
         """
         return self._folder.read_text(name)
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Read a file beside the tables that holds a JSON object.
+
+        Raises:
+            OutputError: if there is no such file, or it holds none.
+        """
+        try:
+            return load_object(self.read_text(name))
+        except ValueError as error:
+            raise OutputError(f"{self.path}/{name}: is damaged, expected a JSON object") from error
 
     def meanwhile(self, ask: Callable[..., R], *arguments: EngineTable) -> Callable[[], R]:
         """Begin to ask a run, while the caller does something else; return what waits for the answer.

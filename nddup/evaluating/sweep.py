@@ -25,6 +25,7 @@ from nddup.engines.choose import choose_engine
 from nddup.errors import ConfigError, OutputError, OutputExistsError
 from nddup.evaluating.evaluate import evaluate_run
 from nddup.explaining.curves import table
+from nddup.ground.json_text import load_object
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.progress import say
 from nddup.ground.shown import csv_line, hide_setting
@@ -359,7 +360,7 @@ def _begin_with(engines: Engines, last: str | None, folder: str) -> None:
 def _take_results(storage: FolderFiles, output: str, said: dict[str, Any], points: Sequence[Point]) -> None:
     """Fill in the results of the sweep in the folder; raise OutputError if there is none, or it is a different one."""
     try:
-        there = json.loads(storage.read_text(f"{output}/{SAID}"))
+        there = load_object(storage.read_text(f"{output}/{SAID}"))
     except (OutputError, ValueError) as error:
         raise OutputError(f"--output {output}: holds no sweep that can be resumed ({SAID} is missing)") from error
     changed = [name for name, value in json.loads(_spell(said)).items() if there.get(name) != value]

@@ -10,7 +10,6 @@ import errno
 import os
 from contextlib import suppress
 from stat import S_ISLNK
-from stat import S_ISLNK
 
 from nddup.ground.own_files import MAX_LINKS, find_stranger
 

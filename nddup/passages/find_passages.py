@@ -4,7 +4,6 @@ The records are read once. Their texts and token hashes lie in files that the wo
 the hashes, 8 bytes a token, are copied into memory, and `nddup.passages.repeats` says what the search needs besides.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from nddup.engines.choose import memory_of
 from nddup.engines.duck import DuckEngine, DuckRun
 from nddup.engines.engine import EngineTable
 from nddup.errors import ConfigError
+from nddup.ground.json_text import load_object
 from nddup.ground.progress import Steps
 from nddup.matching.preference import DATED, Order
 from nddup.passages.repeats import Repeats, find_repeats
@@ -84,7 +84,7 @@ def paths_read(inputs: Sequence[str]) -> list[str]:
     if not is_run(inputs):
         return list(inputs)
     try:
-        noted: dict[str, Any] = json.loads(Path(local_path(inputs[0]), "_RUN.json").read_text(encoding="utf-8"))
+        noted: dict[str, Any] = load_object(Path(local_path(inputs[0]), "_RUN.json").read_text(encoding="utf-8"))
         return list(noted["inputs"]["paths"])
     except (OSError, ValueError, KeyError, TypeError):
         return list(inputs)  # whoever opens it says what is wrong

@@ -23,6 +23,7 @@ from nddup.checking.check_run import CheckReport, Finding
 from nddup.embedded.workers import Workers
 from nddup.errors import OutputError
 from nddup.ground.arrays import Ragged
+from nddup.ground.json_text import load_object
 from nddup.ground.progress import Steps
 from nddup.passages.find_passages import Source, find_source, rank_documents, read_documents
 from nddup.passages.passages_output import HEADER, TEXTS, judge_all, rewriter_of, uncut_sources
@@ -47,7 +48,7 @@ def check_passages(path: str, steps: Steps) -> CheckReport:
 
     Cost: the inputs are read once, and all windows sorted: some 100 bytes of memory a token.
     """
-    header = json.loads((Path(path) / HEADER).read_text(encoding="utf-8"))
+    header = load_object((Path(path) / HEADER).read_text(encoding="utf-8"))
     config = read_stored(header["settings"], origin=f"{path}/{HEADER}")
     steps.begin("read the documents again")
     source = find_source(header["inputs"], config)

@@ -1,6 +1,5 @@
 """`nddup show` of a folder of passages: those that save most, the places of one, the repeated parts of a document."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple, cast
 from nddup.engines.duck import DuckEngine, as_literal
 from nddup.engines.engine import Engine
 from nddup.errors import ConfigError, OutputError, UnfinishedRunError
+from nddup.ground.json_text import load_object
 from nddup.ground.shown import one_line
 from nddup.passages.passages_output import HEADER, Told, summarise
 from nddup.report.passages_page import FIRST_PLACES, MOST_CUT, MOST_SAVING, Row, outcome_of, wanted_of
@@ -108,7 +108,7 @@ def open_passages(path: str, *, master: str | None) -> Iterator[Opened | None]:
         yield None
         return
     try:
-        header = json.loads(files.read_text(f"{path}/{HEADER}"))
+        header = load_object(files.read_text(f"{path}/{HEADER}"))
         config = read_stored(header["settings"], origin=f"{path}/{HEADER}")
         told = Told(**header["found"], first_reject=None, shown=(), shuffled=header["shuffled_bytes"])
     except (ValueError, KeyError, TypeError) as error:

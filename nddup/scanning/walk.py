@@ -173,12 +173,12 @@ class _Walk:
         self._repeated: list[str] = []
 
     def take_file(
-        self, path: str, real: str, status: os.stat_result, base: str, *, by_link: bool = False, is_beside: bool = False
+        self, path: str, real: str, status: os.stat_result, base: str, order: tuple[bool, bool] = (False, False)
     ) -> None:
-        """Take a file, whose path without links is `real`, if it is regular."""
+        """Take a file, whose path without links is `real`, if it is regular; `order` begins its candidate."""
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG:
-            self._found.append(_Candidate(is_beside, by_link, os.fsencode(path), base, path, real, status))
+            self._found.append(_Candidate(*order, os.fsencode(path), base, path, real, status))
         else:
             self._skip(path, SPECIAL.get(kind, "not a regular file"))
 
@@ -193,7 +193,8 @@ class _Walk:
         self._tables.append(snapshot.name)
         for path, size in snapshot.files:
             name = f"{above}/{snapshot.name}/{path.rpartition('/')[2]}"
-            self._copied[os.path.realpath(path)] = Placed(percent_spelled(above), percent_spelled(name), size, 0, version=snapshot.name)
+            placed = Placed(percent_spelled(above), percent_spelled(name), size, 0, version=snapshot.name)
+            self._copied[os.path.realpath(path)] = placed
 
     def take_folder(self, path: str, real: str, base: str, *, below: bool = True, by_link: bool = False) -> None:
         """Take the files below a folder, whose path without links is `real`. Links are left for `follow_links`."""
@@ -226,7 +227,7 @@ class _Walk:
                     if is_folder:
                         waiting.append((whole, there, True))
                     else:
-                        self.take_file(whole, there, status, base, by_link=by_link, is_beside=why is not None)
+                        self.take_file(whole, there, status, base, (why is not None, by_link))
 
     def follow_links(self) -> None:
         """Follow the links inside the inputs, and those in what they lead to."""
@@ -255,7 +256,7 @@ class _Walk:
             return self._skip(path, why)
         if is_folder:
             return self.take_folder(path, real, base, by_link=True)
-        return self.take_file(path, real, status, base, by_link=True, is_beside=is_beside)
+        return self.take_file(path, real, status, base, (is_beside, True))
 
     def _may_follow(self, real: str, *, is_folder: bool) -> bool:
         """Return whether a link may be followed to a place: inside an INPUT, or to a file of its store of contents."""

@@ -4,7 +4,6 @@ Only stored tables are read: `split`, and `documents`, `pairs` and `keep` of the
 unit, no pair and no group of equal texts is in two parts is counted row by row.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from nddup.checking.check_run import EXAMPLES, CheckReport, Finding
 from nddup.engines.duck import DuckRun
 from nddup.errors import OutputError
+from nddup.ground.json_text import load_object
 from nddup.ground.progress import Steps
 from nddup.splitting.write_split import HEADER
 from nddup.tables.features import SPLIT
@@ -66,7 +66,7 @@ def check_split(path: str, steps: Steps) -> CheckReport:
     """
     steps.begin("open the run")
     try:
-        header = json.loads((Path(path) / HEADER).read_text(encoding="utf-8"))
+        header = load_object((Path(path) / HEADER).read_text(encoding="utf-8"))
         split = pq.read_table(Path(path) / "split").select(SPLIT.names)
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise OutputError(f"{path}: a table cannot be read ({error})") from error

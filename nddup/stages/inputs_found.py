@@ -160,9 +160,14 @@ def noted_inputs(folder: RunFolder) -> Mapping[str, Any]:
         NddupError: if it notes none.
     """
     found = folder.read_json("_RUN.json").get("inputs")
-    if not isinstance(found, Mapping) or not {"paths", "files"} <= found.keys():
+    if not isinstance(found, Mapping) or not {"paths", "files"} <= found.keys() or not are_texts(found["paths"]):
         raise NddupError(f"{folder.path}/_RUN.json: names no inputs")
     return found
+
+
+def are_texts(values: object) -> bool:
+    """Return whether a value is a list of texts."""
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def read_ids_of(files: Files, path: str, asked: str) -> list[list[str]]:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nddup.errors import FolderInUseError, NddupError, OutputError
+from nddup.ground.json_text import load_object
 
 PREFIX, LOST = "_CLAIM-", ".lost"
 BEAT_SECONDS = 15.0
@@ -215,9 +216,7 @@ class Claim:
         """Return what a claim says, which never changes; empty if it cannot be read, as while it is written."""
         if name not in self._read_before:
             with suppress(OutputError, ValueError):
-                said = json.loads(self._files.read_text(self._at(name)))
-                if isinstance(said, dict):
-                    self._read_before[name] = said
+                self._read_before[name] = load_object(self._files.read_text(self._at(name)))
         return self._read_before.get(name, {})
 
     def _owner(self, name: str) -> str:

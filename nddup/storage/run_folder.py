@@ -28,6 +28,7 @@ from typing import Any, Self
 
 import nddup
 from nddup.errors import IncompatibleSketchError, NotARunError, OutputError, OutputExistsError, UnfinishedRunError
+from nddup.ground.json_text import load_object
 from nddup.ground.shown import hide_settings
 from nddup.scanning.input_files import RUN
 from nddup.sketching.tokens import FULL_FORMAT
@@ -379,12 +380,9 @@ class RunFolder:
             OutputError: if it is not there, or holds none: one line that says what mends it.
         """
         try:
-            value = json.loads(self.read_text(name))
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            raise OutputError(f"{self.path}/{name}: is damaged, expected a JSON object; {MENDS}")
-        return value
+            return load_object(self.read_text(name))
+        except ValueError as error:
+            raise OutputError(f"{self.path}/{name}: is damaged, expected a JSON object; {MENDS}") from error
 
     def noted_tables(self) -> list[str]:
         """Return the tables and texts of a finished run that its marker names."""
@@ -524,9 +522,7 @@ def _read_own(text: str) -> dict[str, Any]:
     Raises:
         ValueError: if it is no object, or another than was written.
     """
-    value = json.loads(text)
-    if not isinstance(value, dict):
-        raise ValueError("expected an object")  # noqa: TRY004 - of a damaged file, as JSON's own
+    value = load_object(text)
     said = value.pop("digest", None)
     if said is not None and said != digest(value):
         raise ValueError("its digest differs")

@@ -35,9 +35,11 @@ def set_traps(folder: Path, monkeypatch: pytest.MonkeyPatch, *, names: tuple[str
     return folder / SPRUNG
 
 
-def write_input(file: Path, *, texts: int, words: int) -> Path:
+def write_input(file: Path, *, texts: int, words: int, more: int = 0) -> Path:
     draw = random.Random(7)  # noqa: S311 - no secret
-    made = {f"d{number}": " ".join(str(draw.randrange(10**40)) for _ in range(words)) for number in range(texts)}
+    made = {
+        f"d{number}": " ".join(f"{draw.randrange(10**40)}{'0' * more}" for _ in range(words)) for number in range(texts)
+    }
     return write_texts(file, made | {"again": f"{made['d0']} more"})
 
 
@@ -53,7 +55,7 @@ def test_worker_processes_import_nothing_from_the_current_folder(
 ) -> None:
     """More than 8 MB are read by worker processes, which see no modules and settings of numba beside the data."""
     sprung = set_traps(tmp_path, monkeypatch, names=OF_PYTHON + OF_OTHERS)
-    file = write_input(tmp_path / "a.jsonl", texts=1200, words=200)
+    file = write_input(tmp_path / "a.jsonl", texts=100, words=40, more=2_100)
     assert file.stat().st_size > FEW_BYTES
 
     run(COMMAND, "run", "a.jsonl", "--output", "out", "--set", "output.report=false", "--set", "local.processes=2")

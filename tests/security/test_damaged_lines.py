@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.places import ROOT
 
 
@@ -19,6 +21,7 @@ def test_damaged_lines_are_read_within_bounds() -> None:
     assert int(done.stdout) > 50
 
 
+@pytest.mark.nightly  # of the script, which runs then
 def test_compiled_kernels_compare_their_indexes_where_that_is_tried() -> None:
     """A kernel with a wrong index ends by IndexError in such a process, before any line is read."""
     assert read_lines("--lines", "0").stdout == "0\n"

@@ -29,7 +29,7 @@ def tenfold(first: str, form: str) -> str:
         f"pairs: {{threshold: {'9' * 100_000}}}\n",
         "".join(f"k{number}: 1\n" for number in range(2_000)),
         "x" * (1 << 20) + ": 1\n",
-        f"a: &a {'x' * 500_000}\nkeep: {{prefer: [{','.join(['*a'] * 50_000)}]}}\n",
+        f"a: &a {'x' * 500_000}\nkeep: {{prefer: [{','.join(['*a'] * 3_000)}]}}\n",
         f"pairs: {{threshold: {':'.join(['59'] * 3_000)}.5}}\n",
         "keep: {prefer: !!timestamp x}\n",
         "keep: {prefer: !!bool x, policy: !!int ''}\n",

@@ -37,7 +37,7 @@ def start(folder: Path) -> "subprocess.Popen[str]":
     while len(members(process.pid)) < 4 or not list((folder / "out").glob("*")):
         assert time.monotonic() < deadline, "the workers did not start"
         time.sleep(0.1)
-    time.sleep(1)  # they are reading
+    time.sleep(0.3)  # they are reading
     return process
 
 
@@ -78,19 +78,10 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path, how: signal.Signals) -
     wait_for_the_end(process)
 
 
-def test_a_kill_of_the_group_reaches_the_workers(tmp_path: Path) -> None:
-    """All processes of a run are in the group of the command, so that a scheduler or `timeout` ends them together."""
-    process = start(tmp_path)
-    assert {os.getpgid(member) for member in members(process.pid)} == {process.pid}
-
-    os.killpg(process.pid, signal.SIGTERM)
-
-    wait_for_the_end(process)
-
-
 def test_an_interrupt_from_the_keyboard_ends_with_one_message(tmp_path: Path) -> None:
     """Ctrl-C reaches the whole group; only the command answers, in one line."""
     process = start(tmp_path)
+    assert {os.getpgid(member) for member in members(process.pid)} == {process.pid}
 
     os.killpg(process.pid, signal.SIGINT)
 
@@ -98,3 +89,13 @@ def test_an_interrupt_from_the_keyboard_ends_with_one_message(tmp_path: Path) ->
     assert process.returncode == 130
     assert "Traceback" not in printed
     assert printed.splitlines()[-1] == "nddup: interrupted; `--resume` finishes it"
+
+
+@pytest.mark.nightly
+def test_a_kill_of_the_group_reaches_the_workers(tmp_path: Path) -> None:
+    """A scheduler or `timeout` ends the processes of a run together."""
+    process = start(tmp_path)
+
+    os.killpg(process.pid, signal.SIGTERM)
+
+    wait_for_the_end(process)

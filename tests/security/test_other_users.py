@@ -134,7 +134,7 @@ def test_kernels_of_the_installation_serve_everyone(place: Path) -> None:
     assert set((place / "installed").rglob("*")) == files
 
 
-@pytest.mark.parametrize("home", first(2, [None, "relative", "/proc", "", "/nonexistent"]))
+@pytest.mark.parametrize("home", first(1, [None, "relative", "/proc", "", "/nonexistent"]))
 def test_where_nothing_can_be_written_kernels_are_compiled_in_memory(place: Path, home: str | None) -> None:
     """Kernels work all the same, and one line says so; no folder named `~` or after the variable appears."""
     (place / "installed").mkdir()
@@ -153,7 +153,7 @@ def test_where_nothing_can_be_written_kernels_are_compiled_in_memory(place: Path
 
 
 def test_a_folder_for_kernels_can_be_named(place: Path) -> None:
-    """With NUMBA_CACHE_DIR, an arbitrary user keeps kernels there: the second process compiles none.
+    """With NUMBA_CACHE_DIR, an arbitrary user keeps kernels there: the last process compiles none.
 
     A file that was cut short is replaced, not reported as an error of the command.
     """
@@ -163,12 +163,9 @@ def test_a_folder_for_kernels_can_be_named(place: Path) -> None:
     (place / "installed").chmod(0o555)
     folder = str(place / "here" / "kernels")
 
-    first, second = (
-        ask(CALL, installed=place / "installed", here=place / "here", NUMBA_CACHE_DIR=folder) for _ in range(2)
-    )
+    done = ask(CALL, installed=place / "installed", here=place / "here", NUMBA_CACHE_DIR=folder)
 
-    assert (first.stdout, first.stderr) == ("2 4 2\n", "")
-    assert (second.stdout, second.stderr) == ("2 4 0\n", "")
+    assert (done.stdout, done.stderr) == ("2 4 2\n", "")
 
     damaged = [*Path(folder).rglob("made.add*.nbc"), *Path(folder).rglob("made.double*.nbi")]
     assert len(damaged) == 2
@@ -181,7 +178,7 @@ def test_a_folder_for_kernels_can_be_named(place: Path) -> None:
     )
 
     assert (again.stdout, again.stderr) == ("2 4 2\n", "")
-    assert then.stdout == "2 4 0\n"
+    assert (then.stdout, then.stderr) == ("2 4 0\n", "")
 
 
 def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,17 +12,16 @@ from nddup.spark.session_files import Storage
 from nddup.storage.local_storage import LocalStorage, require_apart
 from tests.finished_runs import write_texts
 
+PLAIN = ("--set", "output.report=false")
 TEXTS = {name: f"{name} has some words of its own to tell" for name in "abc"}
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder with `real/out`, a finished run whose folder also holds an input, and the link `sym` to `real`."""
+    """A folder with an input, the folder `real`, and the link `sym` to it."""
     write_texts(tmp_path / "first.jsonl", TEXTS)
     (tmp_path / "real").mkdir()
     (tmp_path / "sym").symlink_to(tmp_path / "real")
-    assert main(["run", f"{tmp_path}/first.jsonl", "--output", f"{tmp_path}/real/out"]) == 0
-    write_texts(tmp_path / "real" / "out" / "in.jsonl", TEXTS)
     return tmp_path
 
 
@@ -35,6 +34,8 @@ def refused(arguments: list[str], said: Callable[[], str]) -> bool:
 
 def test_a_link_does_not_hide_that_an_input_lies_in_the_output(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--overwrite` removes no input, whichever of the two paths goes through a link, and by whatever kind of link."""
+    assert main(["run", f"{place}/first.jsonl", "--output", f"{place}/real/out", *PLAIN]) == 0
+    write_texts(place / "real" / "out" / "in.jsonl", TEXTS)
     (place / "alias.jsonl").symlink_to("real/out/in.jsonl")
     (place / "more").symlink_to("real/out")
 
@@ -58,7 +59,7 @@ def test_no_command_writes_into_what_it_reads(place: Path, capsys: pytest.Captur
     write_texts(pages / "a.jsonl", TEXTS)
     (place / "way").symlink_to(pages)
     (place / "grid.yaml").write_text("pairs.threshold: [0.8]\n")
-    assert main(["run", str(pages), "--output", f"{place}/run"]) == 0
+    assert main(["run", str(pages), "--output", f"{place}/run", *PLAIN]) == 0
     assert main(["index", "create", f"{place}/repo"]) == 0
     assert main(["index", "add", f"{place}/repo", str(pages)]) == 0
 

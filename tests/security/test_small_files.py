@@ -31,21 +31,31 @@ from tests.places import ROOT
 from tests.samples_by_night import first
 
 PROGRAM = """
-import io, resource, sys
+import io, os, resource, sys
+from pathlib import Path
 from nddup.reading.containers import container_head, read_container
 from nddup.reading.streams import compression_of, expand_head
-with open("/proc/self/statm") as file:
-    most = int(file.read().split()[0]) * resource.getpagesize() + (160 << 20)
-resource.setrlimit(resource.RLIMIT_AS, (most, most))
-resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
-data, name = sys.stdin.buffer.read(), sys.argv[1]
-compression = compression_of(data[:16])
-head = container_head(expand_head(data[:65536], 65536), name, None, {})
-found = read_container(
-    io.BytesIO(data), head, source=name, compression=compression, limit=80 << 20, max_record=8 << 20
-)
-reasons = [getattr(item, "reason", "read") for item in found]
-print(*sorted({f"{reason} {reasons.count(reason)}" for reason in reasons}))
+
+def read(file):
+    with open("/proc/self/statm") as status:
+        most = int(status.read().split()[0]) * resource.getpagesize() + (160 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+    data, name = file.read_bytes(), file.name.partition("-")[2]
+    compression = compression_of(data[:16])
+    head = container_head(expand_head(data[:65536], 65536), name, None, {})
+    found = read_container(
+        io.BytesIO(data), head, source=name, compression=compression, limit=80 << 20, max_record=8 << 20
+    )
+    reasons = [getattr(item, "reason", "read") for item in found]
+    print(*sorted({f"{reason} {reasons.count(reason)}" for reason in reasons}), flush=True)
+
+for file in sorted(Path(sys.argv[1]).iterdir()):
+    if not (child := os.fork()):
+        read(file)
+        os._exit(0)
+    if status := os.waitpid(child, 0)[1]:
+        print("status", status, flush=True)
 """
 
 
@@ -66,7 +76,7 @@ def nested(times: int) -> bytes:
 
 ENTITIES = b"".join(b'<!ENTITY l%d "%s">' % (i, b"&l%d;" % (i - 1) * 10) for i in range(1, 12))
 FILES: dict[str, tuple[str, Callable[[], bytes], str]] = {
-    "bz2": ("a.csv", lambda: bz2.compress(b"id,text\n" + b"a" * (190 << 20)), "too large 1"),
+    "bz2": ("a.csv", lambda: bz2.compress(b"id,text\n" + b"a" * (90 << 20)), "too large 1"),
     "bodies": ("a.warc", lambda: of_web(gzip.compress(b"a b" * 2_000_000), "gzip") * 40, "read 1 too large 39"),
     "nested": ("a.warc", lambda: of_web(nested(3), "gzip, gzip, gzip") * 20, "read 1 too large 19"),
     "entities": (
@@ -79,17 +89,17 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", FILES)
-def test_small_files_take_little(kind: str) -> None:
+def test_small_files_take_little(tmp_path: Path) -> None:
     """Bombs of each kind are read or refused, within 30 s and 160 MB more than the program itself has."""
-    name, make, outcome = FILES[kind]
+    for number, (name, make, _) in enumerate(FILES.values()):
+        (tmp_path / f"{number}-{name}").write_bytes(make())
 
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, name], input=make(), capture_output=True, check=False, cwd=ROOT
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, check=False, cwd=ROOT
     )
 
-    assert done.returncode == 0, done.stderr[-500:]
-    assert done.stdout.decode().startswith(outcome)
+    assert done.stderr == ""
+    assert dict(zip(FILES, done.stdout.splitlines(), strict=True)) == {kind: file[2] for kind, file in FILES.items()}
 
 
 def tables_of(values: pa.Array, **how: Any) -> bytes:  # noqa: ANN401
@@ -248,7 +258,7 @@ def test_a_directory_of_an_archive_is_read_once(tmp_path: Path, monkeypatch: pyt
     assert len(opened) == 2
 
 
-@pytest.mark.parametrize("closed", first(2, ["2>&-", "1< /dev/null", ">&-", "2< /dev/null"]))
+@pytest.mark.parametrize("closed", first(1, ["2>&- 1< /dev/null", "2>&-", "1< /dev/null", ">&-", "2< /dev/null"]))
 def test_closed_streams_change_nothing(tmp_path: Path, closed: str) -> None:
     """A run without an output or error that can be written succeeds, and what would be printed gets into no file."""
     (tmp_path / "a.jsonl").write_text("".join(f'{{"id": "{i}", "text": "{"a b c d e f g " * 9}"}}\n' for i in (1, 2)))
