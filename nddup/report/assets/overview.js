@@ -2,6 +2,7 @@
 // The first page answers three questions: what was found, may the rest be deleted, and what is strange.
 (() => {
   const { h, count, percent } = nddup;
+  const documentsOf = (number) => nddup.plural(number, "document", "documents");
 
   function statement(data) {
     const of = Object.fromEntries(data.headline.map(([name, number]) => [name, number]));
@@ -25,10 +26,10 @@
       [found.gone, "family is gone", "families are gone"],
     ].filter(([number]) => number).map(([number, one, many]) => nddup.plural(number, one, many)).join(", ");
     return h("div", { class: "card" }, h("h2", null, "What is new"),
-      h("p", { class: "muted" }, `Since ${found.since}: ${told || "nothing in the families"}. ${count(found.before)} documents before, ${count(found.documents)} now.`),
+      h("p", { class: "muted" }, `Since ${found.since}: ${told || "nothing in the families"}. ${documentsOf(found.before)} before, ${count(found.documents)} now.`),
       found.largest.length ? h("ol", { class: "largest" }, found.largest.map(([id, name, documents, before]) => h("li", null,
         h("a", { href: nddup.href("document", id) }, nddup.oneLine(name)),
-        h("span", { class: "note" }, before ? `${count(before)} documents before, ${count(documents)} now` : `new, ${count(documents)} documents`)))) : null);
+        h("span", { class: "note" }, before ? `${documentsOf(before)} before, ${count(documents)} now` : `new, ${documentsOf(documents)}`)))) : null);
   }
 
   function funnel(steps) {
