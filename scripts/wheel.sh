@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export LC_ALL=C.UTF-8
+unset PYTHONPATH  # pip would take the nddup that it finds there for an installed one
 
 work=build/wheel
 rm -rf "$work" dist/nddup-*.whl
@@ -28,7 +29,6 @@ site=$PWD/$(echo "$work"/env/lib/python*/site-packages/nddup)
 
 samples=$PWD/samples/debdocs
 cd "$work"
-unset PYTHONPATH
 env/bin/nddup run "$samples" --output run --engine local
 env/bin/nddup check run
 env/bin/nddup run "$samples" --output short --engine local --config short --set output.report=false --quiet
