@@ -38,15 +38,16 @@ def diff_on_spark(spark: SparkSession, before: str, after: str, output: str | No
     """Compare two runs, and write the output, if any; errors as of `diff_tables.diff_here`."""
     earlier: Any = open_on_spark(spark, before).run
     later: Any = open_on_spark(spark, after).run
-    if output is None:
-        return diff_tables.diff_finished(earlier, later)
-    storage = files_at(spark, output)
-    diff_tables.require_room(storage, (before, after), output)
-    difference = diff_tables.diff_finished(earlier, later)
-    with _writing(storage, output, later, diff_tables.queries()):
-        storage.write_text(f"{output}/{diff_tables.PAGE}", diff_tables.draw_page(later, before, after, difference))
-        storage.write_text(f"{output}/{diff_tables.HEADER}", diff_tables.spell_header(before, after, difference))
-    return difference
+    with _freeing(later):
+        if output is None:
+            return diff_tables.diff_finished(earlier, later)
+        storage = files_at(spark, output)
+        diff_tables.require_room(storage, (before, after), output)
+        difference = diff_tables.diff_finished(earlier, later)
+        with _writing(storage, output, later, diff_tables.queries()):
+            storage.write_text(f"{output}/{diff_tables.PAGE}", diff_tables.draw_page(later, before, after, difference))
+            storage.write_text(f"{output}/{diff_tables.HEADER}", diff_tables.spell_header(before, after, difference))
+        return difference
 
 
 def split_on_spark(spark: SparkSession, path: str, call: SplitCall) -> tuple[FinishedRun, ToldSplit]:
@@ -66,11 +67,21 @@ def split_on_spark(spark: SparkSession, path: str, call: SplitCall) -> tuple[Fin
         with WorkersOnSpark(1, spark=spark) as workers:
             return frame_of(run.session, read_columns_with(workers, opened.folder, files, names))
 
-    parts = split_run(run, asked, read_columns)
-    with _writing(storage, call.output, run, ROWS):
-        written = None if again is None else _write_records(spark, run, call, again)
-        storage.write_text(f"{call.output}/{HEADER}", call.spell_header(run, parts, written))
+    with _freeing(run):
+        parts = split_run(run, asked, read_columns)
+        with _writing(storage, call.output, run, ROWS):
+            written = None if again is None else _write_records(spark, run, call, again)
+            storage.write_text(f"{call.output}/{HEADER}", call.spell_header(run, parts, written))
     return run, parts
+
+
+@contextmanager
+def _freeing(run: SparkRun) -> Iterator[None]:
+    """Free the tables made beside a run: a session may be the caller's, and go on."""
+    try:
+        yield
+    finally:
+        run.forget()
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """A run over Spark's DataFrames: SQL, documents, pairs and another threshold, as for the same rows in pandas."""
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,6 +13,7 @@ from nddup.api.run_object import Run
 from nddup.errors import ConfigError
 from nddup.tables import RESULTS
 from tests.results.kind_runs import texts
+from tests.spark_holdings import checkpoints, left_by
 
 SETTINGS: dict[str, Any] = {"sketch": {"size": 30}, "shingle": {"length": 2}, "pairs": {"threshold": 0.6}}
 PAGES = pd.DataFrame({"id": list(texts()), "text": list(texts().values())})
@@ -77,24 +77,6 @@ def test_decisions_are_told_as_in_memory(here: Run, there: Run) -> None:
     assert there.closest_calls(5).to_pylist() == here.closest_calls(5).to_pylist()
     kept = [sorted(map(str, run.rethreshold(0.8).keep.to_pylist())) for run in (here, there)]
     assert kept[0] == kept[1]
-
-
-def left_by(spark: SparkSession, before: set[int]) -> tuple[int, list[str], list[str]]:
-    """Return what is on the executors since `before`: tables, their files, and views that the caller sees."""
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
-    manager = jvm.java.lang.Class.forName("org.apache.spark.SparkEnv").getDeclaredField("blockManager")
-    manager.setAccessible(True)
-    local = manager.get(spark.sparkContext._jsc.sc().env()).diskBlockManager().localDirsString()  # noqa: SLF001
-    new = checkpoints(spark) - before
-    files = [path.name for place in local for path in Path(place).rglob("rdd_*") if int(path.name.split("_")[1]) in new]
-    shown = [spark.sql(f"SHOW VIEWS{place}").collect() for place in ("", " IN global_temp")]
-    views = [row["viewName"] for rows in shown for row in rows]
-    return len(new), files, views
-
-
-def checkpoints(spark: SparkSession) -> set[int]:
-    """Return the ids of the tables that Spark keeps on the executors."""
-    return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())  # noqa: SLF001
 
 
 def test_a_call_leaves_its_results_alone_and_close_frees_them(spark: SparkSession) -> None:

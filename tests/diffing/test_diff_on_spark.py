@@ -11,13 +11,14 @@ import nddup
 from nddup.diffing.diff_tables import diff_here, queries
 from nddup.errors import ConfigError
 from tests.diffing.changed_runs import change, draw_state, run_state
+from tests.spark_holdings import checkpoints, left_by
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def test_a_diff_on_spark_is_that_of_this_machine(tmp_path: Path, spark: "SparkSession") -> None:
-    """Counts and every row of every table are the same, with causes that need the components of both runs."""
+    """Counts and all rows of all tables are the same, with causes that need the components of both; none is held."""
     from nddup.spark.runs_given import diff_on_spark  # noqa: PLC0415 - for Spark alone
 
     drawn = np.random.default_rng(5)
@@ -25,10 +26,12 @@ def test_a_diff_on_spark_is_that_of_this_machine(tmp_path: Path, spark: "SparkSe
     later = change(drawn, earlier, ("come", "go", "text"))
     before, after = run_state(earlier, tmp_path, "before"), run_state(later, tmp_path, "after")
 
+    held, (_, _, views) = checkpoints(spark), left_by(spark, set())
     here = diff_here(before, after, str(tmp_path / "here"))
     there = diff_on_spark(spark, before, after, str(tmp_path / "there"))
 
     assert here == there
+    assert left_by(spark, held) == (0, [], views)
     assert here.causes.keys() >= {"text", "neighbours"}
     for name in queries():
         rows = [pq.read_table(tmp_path / where / name) for where in ("here", "there")]

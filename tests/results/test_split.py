@@ -193,16 +193,18 @@ def test_inputs_that_are_gone(place: Path, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.spark
 def test_spark_writes_the_same(spark: "SparkSession", place: Path) -> None:
-    """On Spark the tables and the records of each part are those of this machine."""
+    """On Spark the tables and the records of each part are those of this machine; the session holds none of them."""
     from nddup.spark.runs_given import split_on_spark  # noqa: PLC0415
     from nddup.splitting.assign_units import read_parts  # noqa: PLC0415
     from nddup.splitting.write_split import SplitCall, split_here  # noqa: PLC0415
+    from tests.spark_holdings import checkpoints, left_by  # noqa: PLC0415
 
     call = SplitCall(read_parts(PARTS), 1, ("lang",), str(place / "here"), None, None, all_known=False, is_writing=True)
+    held, (_, _, views) = checkpoints(spark), left_by(spark, set())
     _, here = split_here(str(place / "run"), call)
     _, there = split_on_spark(spark, str(place / "run"), call._replace(output=str(place / "there")))
 
-    assert there == here
+    assert (there, left_by(spark, held)) == (here, (0, [], views))
     assert parts_of("there") == parts_of("here")
     for file in sorted(Path("here").glob("[!s_]*/*.jsonl")):
         assert Path("there", *file.parts[1:]).read_bytes() == file.read_bytes()
