@@ -3,7 +3,7 @@
 
     plain_keys   head   -> the Keys of the records that can be read here; None if they cannot
     find_ends    bytes  -> the places of the line ends; `find_blank` gives the lines without a record
-    read_lines   lines  -> PlainRecords: the titles, texts, ids and URLs of those that are plain
+    read_lines   lines  -> PlainRecords: the titles, texts, ids, URLs and columns of those that are plain
 
 Any line that is not plain (`read_lines`) is odd, and read by `records.parse_json`: what is a record, and what is a
 reject, is decided there alone. Source: RFC 8259.
@@ -56,17 +56,18 @@ HEX[[ord(mark) for mark in "0123456789abcdefABCDEF"]] = [*range(16), *range(10, 
 VALUE, FIRST, AFTER = 0, 1, 2
 """What is expected: a value, the first one of a list or an object, or what comes after a value."""
 
-TEXT, ID, TITLE, OTHER = 0, 1, 3, 63
-"""Keys by their number; that of the URL is 2. All alternatives of the title have its number."""
+TEXT, ID, COLUMN, OTHER = 0, 1, 3, 63
+"""Keys by their number; that of the URL is 2, those of columns follow, and then all alternatives of the title."""
 
 
 class Keys(NamedTuple):
-    """The keys of text, id and URL, and those of the title: the first of them that a record has. Empty for none."""
+    """The keys of text, id and URL, those of the title, of which a record has one, and of columns. Empty for none."""
 
     text: str
     id: str = ""
     url: str = ""
     titles: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 class PlainRecords(NamedTuple):
@@ -78,6 +79,7 @@ class PlainRecords(NamedTuple):
         ids: of n strings; of a plain record, its id, null for none.
         urls: likewise.
         titles: likewise.
+        columns: likewise, for each column of the policy.
     """
 
     is_plain: NDArray[np.bool_]
@@ -85,6 +87,7 @@ class PlainRecords(NamedTuple):
     ids: pa.StringArray
     urls: pa.StringArray
     titles: pa.StringArray
+    columns: tuple[pa.StringArray, ...] = ()
 
     def fields(self, row: int) -> tuple[str, ...]:
         """Return the content of a plain record, as `make_record` does: its title and its text, without an empty one."""
@@ -113,14 +116,18 @@ def plain_keys(head: FileHead) -> Keys | None:
     """
     declared = head.format
     is_plain = declared.kind == "jsonl" and canonical_charset(head.encoding) == "utf-8" and head.separator == b"\n"
-    if not is_plain or len(declared.content) not in (1, 2) or declared.policy or declared.prefixes_ids:
+    if not is_plain or len(declared.content) not in (1, 2) or declared.prefixes_ids:
         return None
     *title, text = declared.content
     kinds = [split_field(path) for path in title]
     titles = tuple(name for _, names in kinds for name in names)
-    keys = Keys(text, declared.id or "", declared.url or "", titles)
-    given = [key for key in (keys.text, keys.id, keys.url, *titles) if key]
-    is_odd = any("." in key or split_field(key) != ("auto", (key,)) for key in given) or len(set(given)) < len(given)
+    keys = Keys(text, declared.id or "", declared.url or "", titles, declared.policy)
+    given = [key for key in (keys.text, keys.id, keys.url, *titles, *keys.columns) if key]
+    is_odd = (
+        COLUMN + len(keys.columns) >= OTHER
+        or any("." in key or split_field(key) != ("auto", (key,)) for key in given)
+        or len(set(given)) < len(given)
+    )
     return None if is_odd or any(kind != "auto" for kind, _ in kinds) else keys
 
 
@@ -128,8 +135,9 @@ def read_lines(data: NDArray[np.uint8], ends: NDArray[np.int64], keys: Keys, max
     """Read lines.
 
     A line is plain if `records.parse_json` would read it, and take its values as they are: an object in UTF-8 whose
-    text is one string, as is its title, if any, whose id is a string of printable ASCII or a whole number, and whose
-    keys name each of them once. A broken line, a lone surrogate, an id with an accent, or a list of texts is odd.
+    text is one string, as is its title, if any, whose id is a string of printable ASCII or a whole number, whose
+    columns are no list, object or empty string, and whose keys name each of them once. A broken line, a lone surrogate,
+    an id with an accent, or a list of texts is odd.
 
     Args:
         data: whole lines, each with its line end, (b,).
@@ -144,20 +152,21 @@ def read_lines(data: NDArray[np.uint8], ends: NDArray[np.int64], keys: Keys, max
     if not is_utf8(data):
         for row in np.flatnonzero(is_plain).tolist():
             is_plain[row] = is_utf8(data[starts[row] : ends[row]])
-    named = [key.encode() for key in (keys.text, keys.id, keys.url, *keys.titles)]
+    named = [key.encode() for key in (keys.text, keys.id, keys.url, *keys.columns, *keys.titles)]
     lengths = np.array([len(name) or -1 for name in named])
     names = np.frombuffer(b"".join(named), np.uint8)
-    count = TITLE + 1 if keys.titles else TITLE
+    count = COLUMN + len(keys.columns) + 1
     room = pa.allocate_buffer(count * data.size)  # from Arrow's pool, which gives pages again that it has had
     out, offsets = np.frombuffer(room, np.uint8).reshape(count, -1), np.zeros((count, ends.size + 1), np.int32)
     _read_lines(data, (starts, ends), (names, lengths), is_plain, (out, offsets))
-    texts, ids, urls, *titles = (
+    texts, ids, urls, *columns, titles = (
         pa.StringArray.from_buffers(ends.size, pa.py_buffer(bounds), pa.py_buffer(values[: bounds[-1]]))
         for values, bounds in zip(out, offsets, strict=True)
     )
     is_plain &= are_printable(ids) & are_printable(urls)
-    title = non_empty(titles[0]) if titles else pa.nulls(ends.size, pa.string())
-    return PlainRecords(is_plain, texts, non_empty(ids), non_empty(urls), title)
+    return PlainRecords(
+        is_plain, texts, non_empty(ids), non_empty(urls), non_empty(titles), tuple(map(non_empty, columns))
+    )
 
 
 @compiled
@@ -256,10 +265,10 @@ def _read_lines(
     Args:
         data: lines.
         lines: where each begins and ends.
-        keys: the names of text, id, URL and titles one after another, and the length of each; -1 for none.
+        keys: the names of text, id, URL, columns and titles one after another, and the length of each; -1 for none.
         is_plain: written.
-        found: written: the values of text, id, URL and perhaps title one after another, (3 or 4, b), and where each
-            line's begin, (3 or 4, n + 1).
+        found: written: the values of text, id, URL, c columns and title one after another, (c + 4, b), and where each
+            line's begin, (c + 4, n + 1).
     """
     starts, ends = lines
     out, offsets = found
@@ -284,6 +293,7 @@ def _read_object(  # noqa: C901, PLR0911, PLR0912 - a state machine
     tops: NDArray[np.int64],
 ) -> bool:
     """Read `data[at:end]`; return whether it is a plain object. Its values are written to `out`, and `tops` moved."""
+    title = len(out) - 1
     kinds, depth, state, seen = NONE, 0, VALUE, 0  # of each open bracket a bit, the last one lowest: 1 for an object
     while True:
         at = _after_blanks(data, at, end)
@@ -328,7 +338,7 @@ def _read_object(  # noqa: C901, PLR0911, PLR0912 - a state machine
         if mark == QUOTE:
             target = TEXT if which == OTHER else which
             at, top = _read_string(data, at, end, out, target, tops[target])
-            if at < 0:
+            if at < 0 or (COLUMN <= which < title and top == tops[which]):
                 return False
             if which != OTHER:
                 tops[which] = top
@@ -339,12 +349,13 @@ def _read_object(  # noqa: C901, PLR0911, PLR0912 - a state machine
             at += 1
         else:
             after, is_whole = _after_scalar(data, at, end)
-            if after < 0 or which == TEXT or (which != OTHER and mark != NULL[0] and not (is_whole and which == ID)):
+            is_taken = mark != NULL[0] and ((which == ID and is_whole) or COLUMN <= which < title)
+            if after < 0 or which == TEXT or (which != OTHER and mark != NULL[0] and not is_taken):
                 return False
-            if which == ID and is_whole:
+            if is_taken:
                 for k in range(after - at):
-                    out[ID, tops[ID] + k] = data[at + k]
-                tops[ID] += after - at
+                    out[which, tops[which] + k] = data[at + k]
+                tops[which] += after - at
             at = after
 
 
@@ -367,7 +378,7 @@ def _find_key(out: NDArray[np.uint8], at: int, end: int, keys: tuple[NDArray[np.
             while k < end - at and names[first + k] == out[TEXT, at + k]:
                 k += 1
             if k == end - at:
-                return min(which, TITLE)
+                return min(which, len(out) - 1)
         first += max(lengths[which], 0)
     return OTHER
 

@@ -27,7 +27,8 @@ from nddup.reading.markup import may_begin_markup, may_hold_markup
 from nddup.reading.outcomes import Record, Reject, excerpt
 from nddup.reading.records import parse_record
 from nddup.reading.streams import PIECE, StoppedError, Stream, excerpt_of, too_large
-from nddup.scanning.found import LocatedRecord, TextRule
+from nddup.scanning.found import LocatedRecord, TextRule, with_source
+from nddup.scanning.input_files import columns_of
 from nddup.tables import CHUNKS
 
 BLOCK_BYTES = 4 << 20
@@ -113,11 +114,16 @@ class Block(Sequence[LocatedRecord]):
         return next((one for one in found if isinstance(one.record, Record)), None)
 
     def plain_rows(self, rule: TextRule) -> NDArray[np.bool_]:
-        """Return which records have their plain text in `read`: those that are plain, without markup by this rule."""
+        """Return which records have their plain text in `read`: those that are plain, without markup by this rule.
+
+        None of a file whose folders have columns, if any are asked for.
+        """
         declared = self.head.format.is_markup
         if rule.markup == "html" or (rule.markup == "auto" and declared):
             return np.zeros(len(self), np.bool_)
         is_plain = self.read.is_plain.copy()
+        for low, high in self.parts if self.head.format.policy else ():
+            is_plain[low:high] &= not columns_of(self.source[low].as_py())
         if rule.markup == "auto" and declared is None:
             data, bounds = self.texts
             tags = np.searchsorted(may_begin_markup(data), bounds)
@@ -206,11 +212,14 @@ class LineBlock(Block):
         place = lines.source[row].as_py(), int(lines.split[row]), int(self.seq[row])
         if len(chunk) > self.max_record:
             return LocatedRecord(*place, too_large(len(chunk), excerpt(chunk)), b"")
+        record: Record | Reject
         if self.read.is_plain[row]:
-            doc_id, url = self.read.ids[row].as_py(), self.read.urls[row].as_py()
-            return LocatedRecord(*place, Record(doc_id, url, self.read.fields(row), self.head.format.is_markup), chunk)
-        record = parse_record(chunk, self.head, is_last=False)
-        return LocatedRecord(*place, record or Reject("malformed", "a blank line", ""), chunk)
+            doc_id, url, *columns = (some[row].as_py() for some in (self.read.ids, self.read.urls, *self.read.columns))
+            markup = self.head.format.is_markup
+            record = Record(doc_id, url, self.read.fields(row), markup, policy=tuple(columns))
+        else:
+            record = parse_record(chunk, self.head, is_last=False) or Reject("malformed", "a blank line", "")
+        return LocatedRecord(*place, with_source(record, place[0], self.head.format), chunk)
 
     def last_good(self) -> LocatedRecord | None:
         """As `Block.last_good`; None also if the lines were not read: nothing is known of them then."""

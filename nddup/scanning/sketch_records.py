@@ -187,6 +187,8 @@ def _read_block(block: Block, rule: SketchRule) -> tuple[Columns, Texts]:
         **{name: pa.repeat(pa.scalar(0, KINDS_OF[name]), plain.size) for name in COUNTS},
         **{name: pa.repeat("", plain.size) for name in ("detail", "excerpt")},
     }
+    if block.read.columns:
+        known["policy"] = _in_lists(column.filter(pa.array(is_plain)) for column in block.read.columns)
     columns = known | _nulls([name for name in (*PLAIN, *Capture._fields) if name not in known], plain.size)
     if not odd.size:
         return columns, (data, bounds)
@@ -201,6 +203,14 @@ def _read_block(block: Block, rule: SketchRule) -> tuple[Columns, Texts]:
         at = row + 1
     pieces.append(view[bounds[at] :])
     return columns, (np.frombuffer(b"".join(pieces), np.uint8), np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def _in_lists(columns: Iterable[pa.StringArray]) -> pa.ListArray:
+    """Return the values of some columns as a list for each row."""
+    table = list(columns)
+    order = np.arange(len(table) * len(table[0])).reshape(len(table), -1).T
+    starts = np.arange(0, order.size + 1, len(table), dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(starts), pa.concat_arrays(table).take(pa.array(order.ravel())))
 
 
 def _nulls(names: Sequence[str], rows: int) -> Columns:

@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from itertools import chain, pairwise
@@ -33,6 +34,7 @@ from nddup.sketching.recipe import Recipe
 from nddup.tables import CHUNKS
 
 HEAD = read_head(b'{"id": "1", "url": "u", "text": "a"}')
+VALUED = replace(HEAD, format=replace(HEAD.format, policy=("x", "score")))
 MAX_RECORD = 400
 LIMITS = RecordLimits(MAX_RECORD)
 PIECES = (
@@ -41,6 +43,7 @@ PIECES = (
     "\\ud83d", "\\ude00", "\\u003cb>", "<p>a <b>b</b></p>", "a < b", "one two three ", "а б в", "\u2028", "\x7f",
     "\ufeff", "\0", "01", "true", "nul", "NaN", '"x": {"y": [1, {"text": "z"}, []]}, ', '"t\\u0065xt": "q", ',
     "[" * 70, "]" * 70, "w" * 40,
+    '"score": "', '"score": 1.50, ', '"score": [1], ', '"x": true, ', '"x": "", ',
     '"title": "b c", ', '"title": "", ', '"title": null, ', '"headline": "<b>d</b>", ', '"text": "", ',
 )  # fmt: skip
 
@@ -56,7 +59,7 @@ VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
     st.lists(st.sampled_from(PIECES), max_size=8).map("".join),
 )  # fmt: skip
-ROWS = st.dictionaries(st.sampled_from(("id", "url", "text", "title", "subject", "x", "")), VALUES, max_size=5)
+ROWS = st.dictionaries(st.sampled_from(("id", "url", "text", "title", "subject", "x", "score", "")), VALUES, max_size=5)
 WRITTEN = st.builds(
     write_line,
     ROWS,
@@ -80,6 +83,11 @@ FILES = st.builds(
 TITLED = b"""{"title": "a b", "text": "c"}
 {"text": "", "subject": "d e"}
 {"title": "", "text": "f g"}"""
+MARKED = b"""{"text": "a b", "x": "b", "score": -1.50e+3}
+{"score": null, "text": "c d", "id": 7}
+{"score": "", "x": true, "text": "e f"}
+{"score": [1], "x": "\\u0430", "text": "g h"}
+{"x": "", "text": "i j"}"""
 TWO_IN_A_LINE = b'{"id": "1", "text": "a"} {"id": "2", "text": "b"}'
 RULES = [SketchRule(Recipe(length=1), TextRule(markup), min_tokens=2, confirm="resemblance")
          for markup in ("auto", "text", "html")]  # fmt: skip
@@ -90,33 +98,39 @@ def rows_of(found: Iterable[Sequence[LocatedRecord]], rule: SketchRule, head: Fi
     return [row for batch in SketchRecords(rule).batches(found, head) for row in batch.to_pylist()]
 
 
-@given(data=FILES, size=st.integers(1, 300), rule=st.sampled_from(RULES))
+@given(data=FILES, size=st.integers(1, 300), rule=st.sampled_from(RULES), head=st.sampled_from((HEAD, VALUED)),
+       name=st.sampled_from(("a", "x=1/a")))  # fmt: skip
 @example(data=b'{"id": "1", "text": "\\ud83d\\ude00 a"}\n{"id": 1.50, "text": ""}\n{"text": "a", "text": "b"}', size=30,
-         rule=RULES[0])  # fmt: skip
-@example(data=TITLED, size=300, rule=RULES[0])
-def test_blocks_give_the_rows_of_single_records(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, size: int, rule: SketchRule
+         rule=RULES[0], head=HEAD, name="a")  # fmt: skip
+@example(data=TITLED, size=300, rule=RULES[0], head=VALUED, name="a")
+@example(data=MARKED, size=300, rule=RULES[0], head=VALUED, name="a")
+@example(data=MARKED, size=300, rule=RULES[0], head=VALUED, name="x=1/a")
+def test_blocks_give_the_rows_of_single_records(  # noqa: PLR0913, PLR0917 - what is drawn
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, size: int, rule: SketchRule, head: FileHead, name: str
 ) -> None:
-    """Whatever the lines, the parts of a file, a file read from its start and chunks of Spark give the same rows."""
+    """Whatever the lines, the parts of a file, a file read from its start and chunks of Spark give the same rows.
+
+    With values of columns too, also where the folders of a file have some.
+    """
     path = tmp_path_factory.getbasetemp() / "lines.jsonl"
     path.write_bytes(data)
-    parts = cut_file(ListedFile(InputFile(str(path), "a", len(data), 0), "", -1), size)
-    file = StoredFile("a", "", 0, partial(BytesIO, data))
-    chunks = [(line, "a", 0, False) for line in data.split(b"\n")]
+    parts = cut_file(ListedFile(InputFile(str(path), name, len(data), 0), "", -1), size)
+    file = StoredFile(name, "", 0, partial(BytesIO, data))
+    chunks = [(line, name, 0, False) for line in data.split(b"\n")]
     from_spark = CHUNKS.batch([pa.array(column) for column in zip(*chunks, strict=True)])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_blocks, "BLOCK_BYTES", size)
         patch.setattr(record_blocks, "PIECE", max(size // 3, 1))
-        scanned = [batch for part in parts for batch in scan_part(part, HEAD, SketchRecords(rule), LIMITS)]
-        whole = rows_of(read_files([file], HEAD, MAX_RECORD), rule)
-        spark = rows_of(parse_chunks([from_spark], HEAD, MAX_RECORD), rule)
+        scanned = [batch for part in parts for batch in scan_part(part, head, SketchRecords(rule), LIMITS)]
+        whole = rows_of(read_files([file], head, MAX_RECORD), rule, head)
+        spark = rows_of(parse_chunks([from_spark], head, MAX_RECORD), rule, head)
 
     by_parts = [row for batch in scanned for row in batch.to_pylist()]
     assert by_parts == [
-        row for part in parts for row in rows_of(in_batches(read_part(part, HEAD, MAX_RECORD), HEAD.format), rule)
+        row for part in parts for row in rows_of(in_batches(read_part(part, head, MAX_RECORD), head.format), rule)
     ]
-    assert whole == spark == rows_of(in_batches(_found_in(file, HEAD, MAX_RECORD), HEAD.format), rule)
+    assert whole == spark == rows_of(in_batches(_found_in(file, head, MAX_RECORD), head.format), rule)
 
 
 @given(data=FILES, size=st.integers(1, 300), step=st.integers(1, 3))
@@ -139,10 +153,11 @@ def test_records_at_known_places_are_those_of_the_whole(data: bytes, size: int, 
 @given(data=FILES)
 @example(data=TITLED)
 @example(data=TWO_IN_A_LINE)
+@example(data=MARKED)
 @example(data=TWO_IN_A_LINE + b'\n{"text": "c", "x":\n{"id": "1"}}')
 def test_a_plain_line_is_what_json_says(data: bytes) -> None:
-    """A line that is plain has the id, the URL, the title and text of the record that `parse_record` makes of it."""
-    keys = plain_keys(HEAD)
+    """A line that is plain has the id, URL, title, text and columns of the record that `parse_record` makes of it."""
+    keys = plain_keys(VALUED)
     assert keys is not None
     data += b"\n"
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
@@ -151,12 +166,13 @@ def test_a_plain_line_is_what_json_says(data: bytes) -> None:
     is_blank = find_blank(np.frombuffer(data, np.uint8), ends)
 
     for row, line in enumerate(data.split(b"\n")[:-1]):
-        record = parse_record(line, HEAD, is_last=False)
+        record = parse_record(line, VALUED, is_last=False)
         assert not is_blank[row] or record is None
         if read.is_plain[row]:
             assert isinstance(record, Record)
             assert (read.ids[row].as_py(), read.urls[row].as_py()) == (record.doc_id, record.url)
             assert read.fields(row) == record.fields
+            assert tuple(column[row].as_py() for column in read.columns) == record.policy
             assert read.join("\n")[row].as_py().encode() == read_encoded(record, markup="text").text
 
 
@@ -166,7 +182,7 @@ def test_usual_lines_are_plain() -> None:
         {"id": 7, "text": 'a\n"b" \\ / \u00e9 \U0001f600 \u0430', "meta": {"a": [1, 2.5e-3, {"b": None}], "text": 1}},
         {"text": "", "url": None, "id": 12, "more": [True, False, []], "none": {}},
         {"text": "without an id"},
-        {"title": "with a title", "text": "of it"},
+        {"title": "with a title", "text": "of it", "lang": "\u0430", "score": -1.50},
         {"subject": "a subject", "id": 12, "text": ""},
         {"title": "", "text": "a"},
     ]  # fmt: skip
@@ -176,11 +192,13 @@ def test_usual_lines_are_plain() -> None:
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
 
         read = read_lines(
-            np.frombuffer(data, np.uint8), ends, Keys("text", "id", "url", ("title", "subject")), MAX_RECORD
-        )
+            np.frombuffer(data, np.uint8), ends, Keys("text", "id", "url", ("title", "subject"), ("lang", "score")),
+            MAX_RECORD,
+        )  # fmt: skip
 
         assert np.flatnonzero(~read.is_plain).tolist() == [300]
         assert read.texts.to_pylist()[:6] == [row["text"] for row in rows]
+        assert [column.to_pylist()[2:5] for column in read.columns] == [[None, "\u0430", None], [None, "-1.5", None]]
         assert read.ids.to_pylist()[-6:-3] == ["7", "12", None]
         assert read.join("\n").to_pylist()[-3:] == ["with a title\nof it", "a subject", "a"]
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -25,6 +26,7 @@ from nddup.scanning.whole_files import StoredFile, _found_in, read_files
 from nddup.sketching.recipe import Recipe
 
 HEAD = FileHead(format=FORMATS["parquet"], encoding="utf-8", separator=b"")
+VALUED = replace(HEAD, format=replace(HEAD.format, policy=("url", "x", "y")))
 MAX_RECORD = 1_000
 RULES = [SketchRule(Recipe(length=1), TextRule(markup), min_tokens=2, confirm="resemblance")
          for markup in ("auto", "text", "html")]  # fmt: skip
@@ -72,7 +74,18 @@ def columns(draw: st.DrawFn, size: int) -> pa.Array:
 def files(draw: st.DrawFn) -> bytes:
     """Return a Parquet file, maybe with damaged bytes in its pages."""
     size = draw(st.integers(0, 30))
-    names = draw(st.sampled_from([("id", "url", "text"), ("text", "id"), ("text",), ("id", "title", "text"), ("id",)]))
+    names = draw(
+        st.sampled_from(
+            [
+                ("id", "url", "text"),
+                ("text", "id"),
+                ("text",),
+                ("id", "title", "text"),
+                ("id",),
+                ("id", "x", "text", "y"),
+            ]
+        )
+    )
     out = io.BytesIO()
     pq.write_table(
         pa.table({name: draw(columns(size)) for name in names}), out,
@@ -99,19 +112,22 @@ def stored(data: bytes, most: int = 1 << 40) -> StoredFile:
     return StoredFile("a", "", most, partial(io.BytesIO, data))
 
 
-@given(data=files(), size=st.integers(1, 20_000), most=st.sampled_from([1 << 40, 150]), rule=st.sampled_from(RULES))
-def test_blocks_give_the_rows_of_single_records(data: bytes, size: int, most: int, rule: SketchRule) -> None:
+@given(data=files(), size=st.integers(1, 20_000), most=st.sampled_from([1 << 40, 150]), rule=st.sampled_from(RULES),
+       head=st.sampled_from((HEAD, VALUED)))  # fmt: skip
+def test_blocks_give_the_rows_of_single_records(
+    data: bytes, size: int, most: int, rule: SketchRule, head: FileHead
+) -> None:
     """Whatever the types, the values and the damage, rows read together are those that are decoded a few at a time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_rows, "BLOCK_BYTES", size)
         patch.setattr(parquet_rows, "EXPANDED", 16 * size)
         patch.setattr(row_blocks, "BLOCK_BYTES", size)
-        found = list(read_files([stored(data, most), stored(data, most)], HEAD, MAX_RECORD))
+        found = list(read_files([stored(data, most), stored(data, most)], head, MAX_RECORD))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_rows, "MOST_ROWS", ROWS)
-        single = list(_found_in(stored(data, most), HEAD, MAX_RECORD))
+        single = list(_found_in(stored(data, most), head, MAX_RECORD))
 
-    assert rows_of(found, rule, HEAD) == 2 * rows_of(list(in_batches(single, HEAD.format)), rule, HEAD)
+    assert rows_of(found, rule, head) == 2 * rows_of(list(in_batches(single, head.format)), rule, head)
     assert [one for some in found for one in some] == 2 * single
     for block in (some for some in found if isinstance(some, Block)):
         numbers = np.arange(0, len(single), 3)
