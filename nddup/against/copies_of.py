@@ -81,7 +81,7 @@ def find_copies(run: "FinishedRun", asked: str, *, master: str | None, steps: St
 
     Args:
         run: the run, whose inputs are read again.
-        asked: the id of a document, or a file of texts.
+        asked: the id of a document, or a file of texts. A Message-ID may stand in angle brackets, as in the mail.
         master: the Spark master that the user asked for, or None.
         steps: progress.
 
@@ -94,7 +94,9 @@ def find_copies(run: "FinishedRun", asked: str, *, master: str | None, steps: St
     folder = RunFolder(LocalStorage(), run.path)
     if not is_read_here(run.path, master=master) or not is_read_here(*paths_of(folder), master=None):
         raise ConfigError("--copies-of: reads inputs of this machine; `nddup against` compares others, on Spark")
-    texts = [(row["doc_id"], row["text"]) for row in _text_of(run, asked, master)]
+    bare = asked[1:-1] if asked.startswith("<") and asked.endswith(">") else asked
+    found = _text_of(run, asked, master) or _text_of(run, bare, master)
+    texts = [(row["doc_id"], row["text"]) for row in found]
     if not texts and not (is_local(asked) and Path(local_path(asked)).exists()):
         raise ConfigError(f"--copies-of {asked}: neither a document of the run nor a file")
     try:

@@ -235,7 +235,7 @@ def list_judged(found: Rows) -> Iterator[Judged]:
 def force_judged(found: Rows) -> Iterator[tuple[int, str, str]]:
     """Yield the line, the id and the word for `keep.force`.
 
-    A removed document that is better than the kept one takes its place; one that is no duplicate is kept.
+    A removed document that is better than the kept one takes its place; one that is no duplicate is kept beside it.
 
     Raises:
         ValueError: as `list_judged`.
@@ -245,8 +245,12 @@ def force_judged(found: Rows) -> Iterator[tuple[int, str, str]]:
         >>> list(force_judged(rows))
         [(2, 'a', 'kept'), (2, 'b', 'removed'), (4, 'd', 'kept')]
     """
-    for number, doc_id, kept, said in list_judged(found):
+    judged = list(list_judged(found))
+    replaced = {kept for _, _, kept, said in judged if said == "worse"}
+    for number, doc_id, kept, said in judged:
         if said in ("worse", "not a duplicate"):
             yield number, doc_id, "kept"
         if said == "worse":
             yield number, kept, "removed"
+        elif said == "not a duplicate" and kept not in replaced:  # else it would be removed for the other
+            yield number, kept, "kept"

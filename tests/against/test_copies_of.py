@@ -95,6 +95,7 @@ def test_a_file_of_texts_is_asked_for_too(made: Path, capsys: pytest.CaptureFixt
     file = made / "asked.txt"
     file.write_text(" ".join([*words("x", 9), *TEXTS["other"][:20]]))
     assert [(row["doc_id"], row["what"]) for row in copies(capsys, made / "run", str(file))] == [("other", "passage")]
+    assert copies(capsys, made / "run", "<text>") == copies(capsys, made / "run", "text")  # as a Message-ID stands
     assert main(["show", str(made / "run"), "--copies-of", "nobody"]) == 2
     assert "neither a document of the run nor a file" in capsys.readouterr().err
 

@@ -156,7 +156,7 @@ def test_judgements_give_rates(
 
 
 def test_judgements_are_taken_by_keep_force(made: tuple[Path, dict[str, Row]], tmp_path: Path) -> None:
-    """A removed document that is better than the kept one takes its place; one that is no duplicate is kept."""
+    """A removed document that is better than the kept one takes its place; of no duplicates both are kept."""
     run, _ = made
     text, told = judge(run, 15)
     (tmp_path / "judged.csv").write_text(text, encoding="utf-8")
@@ -172,6 +172,8 @@ def test_judgements_are_taken_by_keep_force(made: tuple[Path, dict[str, Row]], t
             assert kept[doc]
         if word == "worse":
             assert not kept[of]
+        elif word == "not a duplicate" and ("worse", of) not in told.values():
+            assert kept[of]
 
 
 @pytest.mark.parametrize(
