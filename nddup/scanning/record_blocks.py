@@ -214,9 +214,10 @@ class LineBlock(Block):
             return LocatedRecord(*place, too_large(len(chunk), excerpt(chunk)), b"")
         record: Record | Reject
         if self.read.is_plain[row]:
-            doc_id, url, *columns = (some[row].as_py() for some in (self.read.ids, self.read.urls, *self.read.columns))
+            read = (self.read.ids, self.read.urls, *self.read.columns)
+            doc_id, url, *policy = (column[row].as_py() for column in read)
             markup = self.head.format.is_markup
-            record = Record(doc_id, url, self.read.fields(row), markup, policy=tuple(columns))
+            record = Record(doc_id, url, self.read.fields(row), markup, policy=tuple(policy))
         else:
             record = parse_record(chunk, self.head, is_last=False) or Reject("malformed", "a blank line", "")
         return LocatedRecord(*place, with_source(record, place[0], self.head.format), chunk)
