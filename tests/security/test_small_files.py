@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.embedded.run import run_locally
+from nddup.errors import NeedsSparkError
 from nddup.reading.containers import container_head
 from nddup.reading.outcomes import Reject
 from nddup.reading.parquet_rows import Rows, limit_rows, read_rows
@@ -286,3 +287,18 @@ def test_texts_just_below_the_threshold_are_compared_with_none(tmp_path: Path, t
 
     assert metrics["stages"]["pairs"]["distinct_sketches"] == len(texts)
     assert metrics["stages"]["pairs"]["candidates"] == 0
+
+
+def test_rows_of_copies_are_refused_before_they_are_made(tmp_path: Path) -> None:
+    """Few groups of equal texts that are all alike would have millions of pairs; a lower limit gives a star of each."""
+    same = " ".join("abcdefghijklmnopqrstuvwxy")
+    texts = {f"d{group}-{copy}": f"{same} {group}" for group in range(5) for copy in range(990)}
+    file = write_texts(tmp_path / "a.jsonl", texts)
+    given = {"output": {"report": False}, "local": {"memory": "1GB"}}
+
+    with pytest.raises(NeedsSparkError, match="4,950 documents with 12,248,775 pairs may need"):
+        run_locally([str(file)], str(tmp_path / "run"), build_config(given, origin="test"))
+    starred = build_config({**given, "pairs": {"expand_limit": 1000}}, origin="test")
+    metrics = run_locally([str(file)], str(tmp_path / "few"), starred)
+
+    assert metrics["rows"]["pairs"] < 2 * len(texts)
