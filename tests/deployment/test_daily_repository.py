@@ -109,13 +109,13 @@ def test_only_failures_of_the_cluster_are_tried_again() -> None:
     assert ask_dag({}, "ends", *final, *passing) == ["Final"] * 3 + ["OSError"] * 2
 
 
-def test_a_repository_is_a_third_task_where_one_is_named() -> None:
-    """With a repository named, a third task adds the day after the quality task; otherwise there are two tasks."""
+def test_a_repository_is_a_task_where_one_is_named() -> None:
+    """With a repository named, a task more adds the day after the quality task."""
     arguments, order = read_dag({"NDDUP_INDEX": "/srv/pages"})
 
-    assert order == [["dedup", "quality"], ["quality", "repository"]]
+    assert order == [["dedup", "quality"], ["quality", "diff"], ["quality", "repository"]]
     assert arguments["repository"][:2] == ["add", "/srv/pages"]
-    assert read_dag({})[1] == [["dedup", "quality"]]
+    assert read_dag({})[1] == [["dedup", "quality"], ["quality", "diff"]]
 
 
 def test_a_day_that_is_repeated_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
