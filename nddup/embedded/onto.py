@@ -10,6 +10,7 @@ what a run over all of them would make of these. A first run goes on from nothin
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ class Onto:
             at += len(batch)
         return np.flatnonzero(is_reached & self._is_node & ~is_new)
 
-    @property
+    @cached_property
     def changed_documents(self) -> pa.Table:
         """DOCUMENTS of which all that follows from the pairs is made anew."""
         if self.changed is None:
