@@ -121,7 +121,7 @@ def measure_all(size: str, cases: Sequence[str]) -> None:
 
 def _measure(kind: str, filling: str, size: int) -> tuple[int, str]:
     """Read and sketch one record; return the peak above the memory held before, and the outcome."""
-    path = BUILD / f"{os.getpid()}-{NAMES.get(kind, 'a')}"
+    path = BUILD.absolute() / f"{os.getpid()}-{NAMES.get(kind, 'a')}"
     BUILD.mkdir(parents=True, exist_ok=True)
     path.write_bytes(make_file(kind, filling, size))
     front = make_file(kind, CASES[kind][2][0], 100)

@@ -112,7 +112,7 @@ def plain_keys(head: FileHead) -> Keys | None:
     Example:
         >>> from nddup.reading.detect import read_head
         >>> plain_keys(read_head(b'{"id": 1, "title": "a", "text": "a"}'))
-        Keys(text='text', id='id', url='', titles=('title',))
+        Keys(text='text', id='id', url='', titles=('title',), columns=())
     """
     declared = head.format
     is_plain = declared.kind == "jsonl" and canonical_charset(head.encoding) == "utf-8" and head.separator == b"\n"

@@ -20,7 +20,7 @@ from nddup.engines.engine import Batches, Engine, EngineTable, FinishedRun, Fold
 from nddup.errors import ConfigError, OutputError
 from nddup.ground.metrics import RunMetrics
 from nddup.spark.heavy_keys import join_found, join_parted
-from nddup.spark.schemas import reader_of, schema_of
+from nddup.spark.schemas import frame_of_rows, reader_of, schema_of
 from nddup.spark.session_access import access_of, is_connect
 from nddup.spark.session_tables import SparkFolder
 from nddup.tables import READABLE, Table
@@ -156,7 +156,7 @@ WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.fil
 def frame_of(session: SparkSession, table: EngineTable) -> DataFrame:
     """Make a DataFrame of a table of the caller; an Arrow table keeps its types even without rows."""
     if isinstance(table, pa.Table):
-        return session.createDataFrame(table, from_arrow_schema(table.schema))
+        return frame_of_rows(session, table, from_arrow_schema(table.schema))
     return session.createDataFrame(table)
 
 

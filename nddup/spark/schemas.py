@@ -65,7 +65,15 @@ def local_table(spark: SparkSession, schema: T.StructType, rows: Sequence[Sequen
     arrow = to_arrow_schema(schema)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema.fields)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, arrow, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)  # an empty table needs its schema
+    return frame_of_rows(spark, pa.Table.from_arrays(arrays, schema=arrow), schema)
+
+
+def frame_of_rows(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
+    """Return the rows of an Arrow table as a DataFrame, without a job. Spark takes no table whose columns have no part.
+
+    An empty table needs its schema: Spark would infer it from the rows.
+    """
+    return spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema)
 
 
 def require(table: DataFrame, declared: tables.Table, *, stage: str) -> None:

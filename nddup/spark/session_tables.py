@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from nddup.scanning.input_files import is_of_this_machine
-from nddup.spark.schemas import local_table, read_table, schema_of
+from nddup.spark.schemas import frame_of_rows, local_table, read_table, schema_of
 from nddup.spark.session_access import access_of, is_connect
 from nddup.spark.session_files import files_at
 from nddup.storage.local_folder import open_table, write_table
@@ -115,7 +115,7 @@ class MemoryStore(Store):
     def write_rows(self, spark: SparkSession, name: str, rows: pa.Table, schema: T.StructType) -> DataFrame:
         """Give the rows to the session, as `Store.write_rows`."""
         del name
-        return spark.createDataFrame(rows, schema)
+        return frame_of_rows(spark, rows, schema)
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
         """Free a table at once, as `Store.drop`."""
@@ -178,7 +178,7 @@ class CheckpointStore(Store):
 
     def write_rows(self, spark: SparkSession, name: str, rows: pa.Table, schema: T.StructType) -> DataFrame:
         """Write the rows, as `Store.write_rows`. One action."""
-        return self.write(name, spark.createDataFrame(rows, schema), schema)
+        return self.write(name, frame_of_rows(spark, rows, schema), schema)
 
     def drop(self, name: str, *, made: Sequence[str]) -> None:
         """Remove the files of a table at once, as `Store.drop`."""
@@ -274,7 +274,7 @@ class SparkFolder(RunFolder):
     def write_rows(self, spark: SparkSession, name: str, rows: pa.Table, schema: T.StructType) -> DataFrame:
         """Write the rows, as `Store.write_rows`: itself where this process sees the folder, else in one action."""
         if not self.is_here or self._attempt:
-            return self.write(name, spark.createDataFrame(rows, schema), schema)
+            return self.write(name, frame_of_rows(spark, rows, schema), schema)
         where = self.begin_table(name)
         write_table(where, name, rows)
         return self._read(where, schema)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from nddup.spark.schemas import frame_of_rows, schema_of
 from nddup.spark.steps.changed import Changed
 from nddup.spark.steps.documents import Sources
 from nddup.spark.steps.one_task import Decided
@@ -19,6 +20,7 @@ from nddup.stages import names
 from nddup.stages.keep import count_kept
 from nddup.stages.run_engine import NO_COUNTS, Made, Saved
 from nddup.stages.stage import Unpaired
+from nddup.tables import CANDIDATES
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def save_candidates(job: Job, made: Made, before: DataFrame | None = None) -> No
         if before is None:
             job.put_rows("candidates", rows, {})
             return
-        candidates = job.spark.createDataFrame(rows)
+        candidates = frame_of_rows(job.spark, rows, schema_of(CANDIDATES))
     else:
         candidates = made.own.candidates
     job.save("candidates", candidates if before is None else candidates.unionByName(before))
