@@ -171,14 +171,15 @@ class Reader:
             return self.find_texts(documents, characters)
         return pa.Table.from_pylist([{"doc_id": doc_id, "text": text} for doc_id, text in named], STORED_TEXTS.arrow)
 
-    def find_kept(self, documents: pa.Table, parts: pa.Table) -> Iterator[pa.Table]:
+    def find_kept(self, documents: pa.Table, parts: pa.Table, form: str) -> Iterator[pa.Table]:
         """Yield the contents of these documents, some MB at a time, in their order: content, line, and their columns.
 
         Args:
             documents: `KEPT_COLUMNS` and others, of rows of DOCUMENTS.
             parts: PARTS of the pass that numbered them.
+            form: `output.kept`.
         """
-        contents = self.workers.scan(self.collection, Contents(self.text.charset), self.limits)
+        contents = self.workers.scan(self.collection, Contents(self.text, form), self.limits)
         documents = documents.sort_by("doc_key")
         known = documents["doc_key"].to_numpy()
         for batch in contents.to_batches():

@@ -312,7 +312,7 @@ class LocalJob(RunEngine):
         rows = documents.select(outputs.KEPT_COLUMNS).filter(pc.is_valid(at))
         for name in table.names[1:]:
             rows = rows.append_column(table.arrow.field(name), chosen[name].take(at.drop_null()))
-        read = self._reader(source).find_kept(rows, sketched.own)
+        read = self._reader(source).find_kept(rows, sketched.own, self.config.output.kept)
         where = Path(local_path(f"{self.folder.path}/kept"))
         return outputs.write_kept(read, where, self.config.output.kept, added_fields(self.config))
 

@@ -4,6 +4,7 @@
     read_text            Record  -> plain text, and how much of it cannot be decoded; `record_text`: the text alone
     read_encoded         Record  -> the same in UTF-8
     read_fields          Record  -> the text of each field
+    spell_page           Record  -> its content as HTML, for a format whose readers take it for a page
     content_fingerprint  Record  -> 16 bytes, equal for equal content
     parse_json, find_literals    a line of JSON -> Record | Reject | None; where its content stands in the line
 
@@ -11,6 +12,7 @@ A chunk is the part of a file between two separators (`formats.FileHead`), witho
 then the record without its end tag. The first chunk also has the prolog; the last one has what follows the last record.
 """
 
+import html
 import json
 import re
 from collections.abc import Sequence
@@ -48,6 +50,7 @@ __all__ = [
     "read_encoded",
     "read_text",
     "record_text",
+    "spell_page",
 ]
 
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)  # `json.loads` would make one per call
@@ -359,6 +362,27 @@ def read_encoded(
 def read_fields(record: Record, charset: str | None, markup: Markup, part: Part) -> list[str]:
     """Return the text of each field, whose join by line breaks is that of `read_text`."""
     return [_join([text]) for text in _read_fields(record, charset, markup, part).texts]
+
+
+def spell_page(record: Record, charset: str | None = None, markup: Markup = "auto") -> str:
+    """Return the content of a record such that its words as a page are those of `read_text`.
+
+    Its own markup stays where a reader of pages sees the same words in it; else the text is given without markup.
+
+    Cost: that of `read_text` and, unless the content is a page, of `strip_markup`.
+
+    Example:
+        >>> spell_page(Record("1", None, ("a <script>b</script>",), None))
+        'a b'
+        >>> spell_page(Record("1", None, ("a <b>, c & <p>",), is_markup=False))
+        'a &lt;b&gt;, c &amp; &lt;p&gt;'
+    """
+    content = record_text(record, charset, "text")
+    if len(record.fields) == 1 and (markup == "html" or (markup == "auto" and record.is_markup is True)):
+        return content
+    text = record_text(record, charset, markup)
+    is_same = strip_markup(content).split() == text.split()
+    return content if is_same else html.escape(text, quote=False).replace("\0", " ")
 
 
 def _join(texts: list[Value]) -> str:

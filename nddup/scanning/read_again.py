@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from nddup.ground.arrays import Ragged
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record
-from nddup.reading.records import content_fingerprint, fingerprint_bytes, record_text
+from nddup.reading.records import content_fingerprint, fingerprint_bytes, record_text, spell_page
 from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded
 from nddup.scanning.record_blocks import Block, Places, divide
 from nddup.tables import COLUMN_VALUES, CONTENTS, COUNTED, FOUND_TEXTS, TOKENS, Table
@@ -72,9 +72,14 @@ class Contents:
     """The decoded content of every record, with its markup, keyed by the record's place. Rejects are left out.
 
     For JSON lines the original line is included, so that a kept document can be written with all its keys.
+
+    Args:
+        rule: how the text of a record is read.
+        form: `output.kept`; of xml, whose readers take each content for a page, it is spelled as one.
     """
 
-    charset: str | None
+    rule: TextRule
+    form: str = "jsonl"
     table: ClassVar[Table] = CONTENTS
 
     def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
@@ -82,7 +87,7 @@ class Contents:
         encoding = head.encoding if head is not None and head.format.kind == "jsonl" else None
         for some in found:
             read = [one for one in some if isinstance(one.record, Record)]
-            texts = [record_text(one.record, self.charset, "text") for one in read if isinstance(one.record, Record)]
+            texts = [self._spell(one.record) for one in read if isinstance(one.record, Record)]
             lines = [one.chunk.decode(encoding, "replace").strip() if encoding else None for one in read]
             columns = {
                 "source": pa.array([one.source for one in read], pa.string()),
@@ -92,6 +97,11 @@ class Contents:
                 "line": pa.array(lines, pa.string()),
             }
             yield CONTENTS.batch([columns[name] for name in CONTENTS.names])
+
+    def _spell(self, record: Record) -> str:
+        if self.form == "xml":
+            return spell_page(record, self.rule.charset, self.rule.markup)
+        return record_text(record, self.rule.charset, "text")
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nddup.ground.shown import FIRST, LAST, spell_document
 from nddup.reading.detect import read_head
-from nddup.reading.records import Record, Reject, content_fingerprint, decode_base64, parse_record, record_text
+from nddup.reading.records import (
+    Markup,
+    Record,
+    Reject,
+    content_fingerprint,
+    decode_base64,
+    parse_record,
+    record_text,
+    spell_page,
+)
+from nddup.sketching.tokens import tokenise
 from tests.places import SHARED
 from tests.reading.record_files import FIXTURES, HEAD, needs_shared, read_all, records_of
 
@@ -230,3 +241,26 @@ def test_halves_of_surrogate_pairs_are_not_one_content() -> None:
     first, second, third, plain = map(content_fingerprint, found)
     assert first == third
     assert len({first, second, plain}) == 3
+
+
+PIECES = [
+    *"ab \n<>&;\0\r\f\ufeff", "word", "<script>", "</script>", "<p>", "</p>", "<b>", "</b>", "<!--", "-->", "A<T>",
+    "&lt;", "&amp;", "&#0;", "<html>", "<template>", "<textarea>", "<title>", "<plaintext>", "<!doctype html>",
+    "<head>", "<br/>", "</body>", "<?xml ?>", "<![CDATA[", "]]>",
+]  # fmt: skip
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), min_size=1, max_size=2),
+    st.sampled_from([None, False, True]),
+    st.sampled_from(["auto", "text", "html"]),
+)
+def test_words_of_any_record_are_those_of_its_page(fields: list[str], is_markup: bool | None, markup: Markup) -> None:  # noqa: FBT001
+    """What is written as ROMIP XML, whose readers take each content for a page, has the words that it was read with."""
+    record = Record("1", None, tuple(fields), is_markup)
+
+    document = spell_document("1", None, spell_page(record, markup=markup))
+    [again] = records_of(f"{FIRST}\n{document}\n{LAST}\n".encode())
+
+    assert tokenise(record_text(again)) == tokenise(record_text(record, markup=markup))

@@ -33,7 +33,7 @@ RULE = SketchRule(Recipe(), TextRule())
 WORDS = LexiconRule((), stems=False, stops=False, low="0", high="1")
 CONSUMERS: tuple[Consumer, ...] = (
     SketchRecords(RULE),
-    Contents(None),
+    Contents(TextRule()),
     Texts(TextRule()),
     WordCounter(WORDS, TextRule()),
 )
@@ -173,7 +173,7 @@ def test_contents_keep_markup_and_lines(tmp_path: Path) -> None:
     line = b'{"text": "<p>a</p>", "more": 1}'
     [group] = find(tmp_path, {"a.jsonl": line + b"\nno json\n"}).groups
 
-    [row] = scan_whole(group, Contents(None))
+    [row] = scan_whole(group, Contents(TextRule()))
 
     assert row == {"source": "a.jsonl", "split": 0, "seq": 0, "content": "<p>a</p>", "line": line.decode()}
 

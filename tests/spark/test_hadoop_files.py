@@ -25,6 +25,7 @@ from nddup.reading.reference_lists import guess_layout
 from nddup.reading.streams import StoppedError
 from nddup.reading.xml_cutting import Pieces
 from nddup.scanning.collection import find_files
+from nddup.scanning.found import TextRule
 from nddup.scanning.read_again import Contents
 from nddup.scanning.sketch_records import SketchRecords
 from nddup.settings.load import build_config
@@ -185,7 +186,7 @@ def records(spark: SparkSession, *inputs: str) -> tuple[list[str], list[str]]:
     assert not collection.unread
     collection = collection.read_whole({"long.jsonl"})  # as a run does when a record of it is missing
     found = scan(spark, collection, SketchRecords(sketch_rule(config)), files=files, limits=record_limits(config))
-    contents = scan(spark, collection, Contents(None), files=files, limits=record_limits(config))
+    contents = scan(spark, collection, Contents(TextRule()), files=files, limits=record_limits(config))
     return sorted(map(str, found.collect())), sorted(map(str, contents.collect()))
 
 

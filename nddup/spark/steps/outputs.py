@@ -29,7 +29,7 @@ from nddup.ground.shown import ESCAPED, ESCAPES, FIRST, LAST
 from nddup.rewriting.rewrite_file import Rewritten
 from nddup.scanning.collection import Collection, Group, ListedFile
 from nddup.scanning.read_again import Contents
-from nddup.settings.plan import record_limits
+from nddup.settings.plan import record_limits, text_rule
 from nddup.spark.scan import Ending, Rewriting, Written, ending_of, key_contents, rewrite
 from nddup.spark.schemas import WHOLE, require
 from nddup.spark.session import set_to
@@ -304,7 +304,7 @@ def write_kept_documents(job: Job, source: Collection, sketched: Made, chosen: D
         raise ValueError("the offsets of records are needed")
     where = folder.stage_output("kept") if is_connect(job.spark) else f"{folder.path}/kept"
     with set_to(job.spark, inputs.splitting):
-        found_again = inputs.scan(Contents(job.config.input.charset))
+        found_again = inputs.scan(Contents(text_rule(job.config), form))
         contents = key_contents(found_again, offsets.table, offsets.rows)
         added = added_fields(job.config).names
         documents = sketched.tables["documents"].select(*outputs.KEPT_COLUMNS).join(chosen, "doc_id")
