@@ -18,9 +18,10 @@ from typing import Any, NoReturn
 from nddup import __version__
 from nddup.commands import COMMANDS
 from nddup.commands.in_buckets import execute_with_buckets
+from nddup.commands.options import HelpFormatter
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.ground import progress
-from nddup.ground.shown import clean, one_line, print_in_any_encoding, print_json
+from nddup.ground.shown import clean, one_line, print_error, print_in_any_encoding, print_json
 from nddup.ground.start_up import LIGHT, collect_rarely, open_streams
 
 INTERRUPTED = 130
@@ -50,19 +51,14 @@ MEANT = {
 """Option names of other programs, and the setting that does the same here."""
 
 EPILOG = """examples:
-  nddup run pages.xml --output out/run                        default settings: resemblance >= 0.7 of 5-word shingles
+  nddup run pages/ --output out/run
   nddup run a.jsonl b.jsonl --output out/run --set pairs.threshold=0.9
   nddup run hdfs:///romip --output hdfs:///out --config romip2005 --master yarn
-  nddup inspect pages/                                        show how files would be read
-  nddup show out/run                                          print the results
-  nddup show out/run --doc 007                                print one document and its clusters
-  nddup check out/run                                         recount the results by another method
-  nddup evaluate out/run --truth pairs.tsv                    precision and recall against a list of known duplicates
-  nddup index add pages crawl/2026-11-23/                     add a batch to a growing repository (nddup index --help)
-  nddup against train.jsonl test.jsonl                        which items of a test set stand in a training set
-  nddup passages corpus/ --output out/passages                find what is repeated below the document
-  nddup mine context.fimi --support 85                        mine the maximal sets of any FIMI file, without Spark
-  nddup explain --set pairs.threshold=0.9                     show what settings will find and cost
+  nddup show out/run --doc 007
+  nddup check out/run
+  nddup against train.jsonl test.jsonl
+
+nddup COMMAND --help has all options and more examples
 """
 
 
@@ -75,7 +71,9 @@ class _Parser(argparse.ArgumentParser):
             if self.prog == "nddup" and sys.argv[1:2] and sys.argv[1] in COMMANDS
             else self.prog
         )
-        sys.stderr.write(f"nddup: {one_line(clean(message))}{_hint(message)} (see {command} --help)\n")
+        wrong = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
+        text = f"no command {wrong[1]}" if wrong else message
+        print_error(f"nddup: {one_line(clean(text))}{_hint(message)} (see {command} --help)\n")
         sys.exit(2)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:  # noqa: ANN401 - as argparse
@@ -205,7 +203,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="nddup",
         description="Find clusters of near-duplicate documents: sets in which every pair is alike.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument(
         "--version", action="version", version=f"nddup {__version__}",
@@ -224,7 +222,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - an exit status each
+def main(arguments: Sequence[str] | None = None) -> int:  # noqa: C901, PLR0911 - an exit status each
     """Run one command and return its exit status.
 
     Args:
@@ -236,7 +234,11 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - an e
 
         print_json(describe_installation())
         return 0
-    options = build_parser().parse_args(arguments)
+    parser = build_parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help(sys.stderr)
+        return 2
+    options = parser.parse_args(arguments)
     if getattr(options, "quiet", False):
         progress.be_quiet()
     if getattr(options, "verbose", False):
@@ -263,5 +265,5 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - an e
 
 
 def _fail(message: str, status: int) -> int:
-    sys.stderr.write("nddup: " + " ".join(clean(message).split()) + "\n")
+    print_error("nddup: " + " ".join(clean(message).split()) + "\n")
     return status

@@ -16,8 +16,10 @@ from nddup.ground.shown import one_line, parse_size, print_json, print_out
 from nddup.ground.start_up import prevent_pandas_import
 
 INSPECT_EPILOG = """examples:
-  nddup inspect pages/                                        the format of each file, and why
-  nddup inspect dump.xml --set input.record=page --set input.id=@id --set input.content=title+body
+  nddup inspect pages/
+        the format of each file, and why
+  nddup inspect dump.xml --set input.record=page --set input.id=@id \\
+      --set input.content=title+body
 """
 
 PAGES = "boost.jsonl.gz"
@@ -29,24 +31,33 @@ MOST_FOLDERS = 100
 
 EXPLAIN_EPILOG = """three questions:
   nddup explain [--config FILE] [--set a.b=c]...
-        the settings of a run: the error of an estimated resemblance, which pairs the threshold finds, how many ids
-        two sketches must share, and the memory and disk space for a million documents
+        the settings of a run: the error of an estimated resemblance, which
+        pairs the threshold finds, how many ids two sketches must share, and
+        the memory and disk space for a million documents
   nddup explain --bands B --rows R
-        locality-sensitive hashing: a signature of B x R slots is cut into B bands of R rows. Two documents become a
-        candidate if at least one whole band is equal. At resemblance s the probability is 1 - (1 - s^R)^B, an S-curve
+        locality-sensitive hashing: a signature of B x R slots is cut into B
+        bands of R rows. Two documents become a candidate if at least one whole
+        band is equal. At resemblance s the probability is 1 - (1 - s^R)^B, an
+        S-curve
   nddup explain --support K --size N
-        sketches of N ids that are near-duplicates if they share K of them: the papers' k
+        sketches of N ids that are near-duplicates if they share K of them: the
+        papers' k
 
-how to read the curves: choose a threshold where the curve is steep. To its left lie false candidates, to its right
-missed pairs. A larger sketch makes the curve steeper: four times the ids halve the error.
+how to read the curves: choose a threshold where the curve is steep. To its
+left lie false candidates, to its right missed pairs. A larger sketch makes the
+curve steeper: four times the ids halve the error.
 
 examples:
-  nddup explain                                               the default settings
+  nddup explain
+        the default settings
   nddup explain --set sketch.size=400 --set pairs.threshold=0.9 --at 0.87
-  nddup explain --bands 20 --rows 5 --png curve.png           the curve as a figure
-  nddup explain --support 85 --size 100                       the settings of ROMIP 2005
+  nddup explain --bands 20 --rows 5 --png curve.png
+        the curve as a figure
+  nddup explain --support 85 --size 100
+        the settings of ROMIP 2005
   nddup explain --config romip2005
-  nddup explain --documents 1000000000 --memory 2GB           tasks, bytes and hours of the pairs stage on Spark
+  nddup explain --documents 1000000000 --memory 2GB
+        tasks, bytes and hours of the pairs stage on Spark
 """
 
 

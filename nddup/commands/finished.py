@@ -34,10 +34,11 @@ OF_RUNS = ("cluster", "borderline", "context", "removed", "disagree", "extents",
 """Options that ask for what only a run has."""
 
 REPORT_EPILOG = """\
-RUN/report/index.html opens from disk in any browser and fetches nothing from the network. `nddup run`
-writes it at its end unless output.report=false. Write it again after `nddup evaluate`, to include the comparison, or
-to add texts that were not stored: those of a cluster, or of documents to compare side by side. They are read from the
-inputs, which must not have changed.
+RUN/report/index.html opens from disk in any browser and fetches nothing from
+the network. `nddup run` writes it at its end unless output.report=false. Write
+it again after `nddup evaluate`, to include the comparison, or to add texts
+that were not stored: those of a cluster, or of documents to compare side by
+side. They are read from the inputs, which must not have changed.
 
 examples:
   nddup report out/run
@@ -50,14 +51,18 @@ UNPROVED = 3
 
 
 SPLIT_EPILOG = """\
-A unit, all documents that are connected by found pairs, goes to one part as a whole; sizes come as near to the shares
-as units allow. DIR/split has the part of each document, DIR/shares what each part has and should have, DIR/train (as
-the part is called) its records. `nddup check DIR` counts again that no pair crosses.
+A unit, all documents that are connected by found pairs, goes to one part as a
+whole; sizes come as near to the shares as units allow. DIR/split has the part
+of each document, DIR/shares what each part has and should have, DIR/train (as
+the part is called) its records. `nddup check DIR` counts again that no pair
+crosses.
 
 examples:
   nddup split out/run --parts train=.8,valid=.1,test=.1 --output out/split
-  nddup split out/run --parts train=.9,test=.1 --by lang --fixed published-test.csv --output out/split
-  nddup split out/new --parts train=.9,test=.1 --from out/split --output out/split-2
+  nddup split out/run --parts train=.9,test=.1 --by lang \\
+      --fixed published-test.csv --output out/split
+  nddup split out/new --parts train=.9,test=.1 --from out/split \\
+      --output out/split-2
 """
 
 
@@ -65,9 +70,11 @@ DIFFERS = 3
 """The exit status of --exit-code where anything differs."""
 
 DIFF_EPILOG = """\
-First the settings that differ, then the counts: documents, verdicts with their causes, pairs, families and sets; last
-the families and sets that changed most. DIR/changes has each document with the cause of its new verdict. Families are
-called by names that last: those of `nddup run --names-from`, else by their oldest document.
+First the settings that differ, then the counts: documents, verdicts with their
+causes, pairs, families and sets; last the families and sets that changed most.
+DIR/changes has each document with the cause of its new verdict. Families are
+called by names that last: those of `nddup run --names-from`, else by their
+oldest document.
 
 examples:
   nddup diff out/monday out/tuesday

@@ -42,17 +42,21 @@ FOUND = 3
 
 SERVE_EPILOG = """addresses:
   GET  /                       a page: paste a text, see what is like it
-  GET  /status                 the repository, its version and its number of documents
-  GET  /health, GET /metrics   for what watches it; metrics as Prometheus reads them
-  POST /query?top=5&bands=60   the body is a text, a page, {"text": …} or a form with `text`, at most 4 MB, perhaps
-                               gzip or deflate; the rows of the table `matches`
+  GET  /status                 the repository, its version and size
+  GET  /health, GET /metrics   for what watches it; metrics for Prometheus
+  POST /query?top=5&bands=60
+        the body is a text, a page, {"text": …} or a form with `text`, at most
+        4 MB, perhaps gzip or deflate; the rows of the table `matches`
 
 environment:
-  NDDUP_SERVE_TOKEN            programs must show it (Authorization: Bearer …); needed where --host is not this machine
+  NDDUP_SERVE_TOKEN
+        programs must show it (Authorization: Bearer …); needed where --host is
+        not this machine
 
 example:
   nddup serve pages --port 8765 &
-  curl -H 'Content-Type: text/html' --data-binary @new.html http://127.0.0.1:8765/query
+  curl -H 'Content-Type: text/html' --data-binary @new.html \\
+      http://127.0.0.1:8765/query
 """
 
 

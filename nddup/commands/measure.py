@@ -24,14 +24,17 @@ from nddup.ground.progress import Steps
 from nddup.ground.shown import drop_login, print_json, print_out
 from nddup.ground.start_up import prevent_pandas_import
 
-EVALUATE_EPILOG = """formats of FILE, detected from its first lines (UTF-8; plain, gz, bz2, zst or xz):
-  pairs         id_a,id_b[,score[,...]]          separated by tabs, semicolons, commas or blanks; header optional
-  groups        id id id ...                     one group a line
-  JSON lines    {"id_a": 1, "id_b": 2, "score": 0.9}, or ["a", "b", "c"], or {"members": ["a", "b"]}
+EVALUATE_EPILOG = """formats of FILE, detected from its first lines (UTF-8; plain or compressed):
+  pairs         id_a,id_b[,score[,...]], separated by tabs, semicolons, commas
+                or blanks; header optional
+  groups        id id id ..., one group a line
+  JSON lines    {"id_a": 1, "id_b": 2, "score": 0.9}, or ["a", "b", "c"], or
+                {"members": ["a", "b"]}
 
 files written to RUN:
   evaluation.json                                all numbers
-  evaluation/unique_to_reference.csv             pairs found only in the list: score, estimated resemblance, urls
+  evaluation/unique_to_reference.csv
+        pairs found only in the list: score, estimated resemblance, urls
   evaluation/unique_to_run.csv                   pairs found only in the run
 
 examples:
@@ -43,10 +46,11 @@ examples:
 """
 
 TRUTH_EPILOG = """\
-the similarity of two texts is 1 - d/n: d characters are inserted, deleted or replaced, and the longer text
-has n characters. The texts are read from the inputs of the run, which must not have changed. Only pairs whose sketches
-have a resemblance of at least --candidates are compared. To measure what this misses, a sample of the documents is
-also compared with all others.
+the similarity of two texts is 1 - d/n: d characters are inserted, deleted or
+replaced, and the longer text has n characters. The texts are read from the
+inputs of the run, which must not have changed. Only pairs whose sketches have
+a resemblance of at least --candidates are compared. To measure what this
+misses, a sample of the documents is also compared with all others.
 
 example:
   nddup truth out/run --similarity 0.85 --output truth.csv
@@ -58,19 +62,23 @@ SWEEP_EPILOG = """a grid is a YAML file with a list for each setting; every comb
   sketch.size: [100, 200]
   pairs.threshold: [0.7, 0.8, 0.9]
 
-combinations that differ only in later steps share the earlier ones: a collection is read and
-sketched once for all thresholds. Runs that are not kept store no texts and make no report.
+combinations that differ only in later steps share the earlier ones: a
+collection is read and sketched once for all thresholds. Runs that are not kept
+store no texts and make no report.
 
 files written to DIR:
-  sweep.csv      one row a combination: pairs, clusters, kept, seconds; with --truth also precision, recall, F1;
-                 `reused` names the stages taken from an earlier combination; `seconds` does not include their time
+  sweep.csv      one row a combination: pairs, clusters, kept, seconds; with
+                 --truth also precision, recall, F1; `reused` names the stages
+                 taken from an earlier combination; `seconds` does not include
+                 their time
   sweep.md       the same rows as a Markdown table
   sweep.json     the same, and the metrics of each run
-  sweep.svg      if matplotlib is installed: a panel for each measure over one setting, a line for each combination of
-  sweep.png      the others, with its name beside it
+  sweep.svg      if matplotlib is installed: a panel for each measure over one
+  sweep.png      setting, a line for each combination of the others
 
 example:
-  nddup sweep samples/debdocs --grid grid.yaml --output out/sweep --truth samples/debdocs_truth_w5_j070.tsv
+  nddup sweep samples/debdocs --grid grid.yaml --output out/sweep \\
+      --truth samples/debdocs_truth_w5_j070.tsv
 """
 
 

@@ -17,23 +17,29 @@ if TYPE_CHECKING:
 STEPS = 3
 """Number of steps of `mine_file`, for progress."""
 
-EPILOG = """input: each line of FILE is a transaction, its items separated by blanks. Items are any words. An item
-repeated on a line counts once; empty lines are skipped; gzip is detected. For near-duplicates an item is a document,
-and a line lists the documents that share one feature. A maximal set is then a cluster, and its support is the number
-of features that all its documents share.
+EPILOG = """input: each line of FILE is a transaction, its items separated by blanks. Items
+are any words. An item repeated on a line counts once; empty lines are skipped;
+gzip is detected. For near-duplicates an item is a document, and a line lists
+the documents that share one feature. A maximal set is then a cluster, and its
+support is the number of features that all its documents share.
 
-output: one set a line, its items followed by its support, the number of lines that hold all of them
-        by default the maximal sets: frequent sets that no other frequent set contains
-        with --closed the closed sets: adding any item would lower the support. There are more of them, and a lower
-        support only adds sets. (The items common to all lines are not listed as a set of their own.)
-sets and items are sorted, shorter items first, so that numbers are in numeric order.
+output: one set a line, its items followed by its support, the number of lines
+that hold all of them
+        by default the maximal sets: frequent sets that no other contains
+        with --closed the closed sets: adding any item would lower the support.
+        There are more of them, and a lower support only adds sets. (The items
+        common to all lines are not listed as a set of their own.)
+sets and items are sorted, shorter items first, so that numbers are in numeric
+order.
 
-memory: 8 bytes for each item of each line while reading; then 24 bytes for each pair of items with K common lines.
+memory: 8 bytes for each item of each line while reading; then 24 bytes for
+each pair of items with K common lines.
 
 examples:
   nddup mine retail.dat.gz --support 88
   nddup mine context.fimi --support 85 --min-size 2 --output clusters.txt
-  nddup mine chess.dat --support 1918 --closed --max-sets 1000      stops after 1,000 sets, and says so
+  nddup mine chess.dat --support 1918 --closed --max-sets 1000
+        stops after 1,000 sets, and says so
 """
 
 

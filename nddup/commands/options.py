@@ -1,9 +1,19 @@
 """Arguments shared by several commands, and the types of their values."""
 
 import argparse
+from textwrap import fill
 from typing import Any
 
 from nddup.errors import ConfigError
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Folds a description to the terminal's width; examples stay as they are written, in 79 columns."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n\n" in text or "\n  " in text:
+            return super()._fill_text(text, width, indent)
+        return fill(" ".join(text.split()), width, break_on_hyphens=False)
 
 
 def add_parser(
@@ -15,7 +25,7 @@ def add_parser(
         help=summary,
         description=description,
         epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     add_common(parser)
     return parser

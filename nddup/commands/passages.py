@@ -17,36 +17,49 @@ if TYPE_CHECKING:
 
 
 PASSAGES_EPILOG = """examples:
-  nddup passages corpus/ --output out/passages                      runs of 50 tokens or more in two documents or more
-  nddup passages out/run --output out/passages                      the same among the kept documents of a run
+  nddup passages corpus/ --output out/passages
+        runs of 50 tokens or more in two documents or more
+  nddup passages out/run --output out/passages
+        the same among the kept documents of a run
   nddup passages corpus/ --output out/clean --set output.kept=as-input
-        also the collection with one copy of each passage: the same files in out/clean/kept
+        also the collection with one copy of each passage: the same files in
+        out/clean/kept
   nddup passages corpus/ --output out/spans --set output.tagged=as-input
-        the collection with the spans of passages in each record, nothing cut: out/spans/tagged
+        the collection with the spans of passages in each record, nothing cut:
+        out/spans/tagged
   nddup passages news/ --output out/reprints --set passages.min_tokens=20
-  nddup passages s3a://crawl/2026/ --output s3a://crawl/passages    on Spark, because the files are not on this machine
-  nddup check out/passages                                          prove the tables
+  nddup passages s3a://crawl/2026/ --output s3a://crawl/passages
+        on Spark, because the files are not on this machine
+  nddup check out/passages
+        prove the tables
 """
 
 
 AGAINST_EPILOG = """verdicts:
-  found         at least --threshold of the item stands in one document of A (--of item), or of a document of A in the
-                item (--of document), or either (--of any)
+  found         at least --threshold of the item stands in one document of A
+                (--of item), or of a document of A in the item (--of document),
+                or either (--of any)
   part          something is shared, but less
   clean         no shingle that counts is shared, and all of A was read
-  not testable  short; common: its shingles are in more than against.max_document_frequency documents of A; or unread:
+  not testable  short; common: its shingles are in more than
+                against.max_document_frequency documents of A; or unread:
                 nothing is shared with what could be read of A
 
-Shingles are runs of --length tokens; all are compared, exactly. If B's shingles do not fit into local.memory, B is
-taken in parts; the result is the same. On Spark, A and B may lie anywhere, and the driver holds B.
+Shingles are runs of --length tokens; all are compared, exactly. If B's
+shingles do not fit into local.memory, B is taken in parts; the result is the
+same. On Spark, A and B may lie anywhere, and the driver holds B.
 
 examples:
   nddup against crawl/ benchmarks/ --by folder
-        benchmarks/qa: 1,500 items, 1,199 found, 0 clean; not testable: 224 short, 77 common
-  nddup against train.jsonl test.jsonl --output out/against         tables, and index.html with both texts side by side
-  nddup against train.jsonl test.jsonl --exit-code                  3 if anything is found
+        benchmarks/qa: 1,500 items, 1,199 found, 0 clean; not testable: 224
+        short, 77 common
+  nddup against train.jsonl test.jsonl --output out/against
+        tables, and index.html with both texts side by side
+  nddup against train.jsonl test.jsonl --exit-code
+        3 if anything is found
   nddup against crawl/ qa.jsonl --set-b input.content=question+answer
-  nddup against s3a://crawl/2026/ benchmarks/ --output out/against  on Spark, because A is not on this machine
+  nddup against s3a://crawl/2026/ benchmarks/ --output out/against
+        on Spark, because A is not on this machine
 """
 
 FOUND_STATUS = 3

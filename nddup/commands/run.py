@@ -25,28 +25,37 @@ Make = Callable[..., dict[str, Any]]
 
 EPILOG = """files written to DIR:
   documents/ rejects/ pairs/ clusters/ members/ keep/ false_components/
-                                                              tables in Parquet
-  duplicates.txt                                              one cluster a line: its ids, then the number of common
-                                                              features; past 1 GB a folder of parts
-  metrics.json                                                counts and timings
-  texts/ report/index.html                                    the report, a page that opens from disk
+        tables in Parquet
+  duplicates.txt
+        one cluster a line: its ids, then the number of common features; past
+        1 GB a folder of parts
+  metrics.json
+        counts and timings
+  texts/ report/index.html
+        the report, a page that opens from disk
 
 examples:
   nddup run samples/debdocs --output out/demo
-  nddup run pages.xml --output out --set input.record=page --set input.id=@id --set input.content=title+body
-  nddup run news.jsonl --output out --set pairs.measure=overlap --set pairs.threshold=85
-        85 is a count of common features; 0.85 would be a share of the larger sketch
+  nddup run pages.xml --output out --set input.record=page --set input.id=@id \\
+      --set input.content=title+body
+  nddup run news.jsonl --output out --set pairs.measure=overlap \\
+      --set pairs.threshold=85
+        85 is a count of common features; 0.85 a share of the larger sketch
   nddup run pages/ --output out --set keep.policy=first --set output.kept=jsonl
-  nddup run pages/ --output out --resume                      reuses what an interrupted run had finished
-  nddup run pages/ --output out --set spark.driver.memory=8g --master 'local[4]'
-  nddup run titles.csv --output out --config short            a profile: settings for short texts
-  nddup run new/ --onto out-1 --as 2026-11-28 --output out-2  a night: only what is new is read
+  nddup run pages/ --output out --resume
+        reuses what an interrupted run had finished
+  nddup run pages/ --output out --set spark.driver.memory=8g \\
+      --master 'local[4]'
+  nddup run titles.csv --output out --config short
+        a profile: settings for short texts
+  nddup run new/ --onto out-1 --as 2026-11-28 --output out-2
+        a night: only what is new is read
 
 """
 
 
 PROFILES = fill(
-    f"profiles for --config: {', '.join(profiles())}", width=110, subsequent_indent="  ", break_on_hyphens=False
+    f"profiles for --config: {', '.join(profiles())}", width=79, subsequent_indent="  ", break_on_hyphens=False
 )
 
 

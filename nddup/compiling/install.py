@@ -41,7 +41,7 @@ EVENTS = 330
 """How often a kernel is compiled, or loaded from the disk, by all these functions: about, for the bar."""
 
 START = "from nddup.compiling.install import call_parts; call_parts(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))"
-DOING = "compile the kernels, once for an installation"
+DOING = "compile the kernels, only once"
 WAITING = "wait for another process, which compiles the kernels"
 
 
@@ -133,7 +133,7 @@ def _counted(steps: Steps) -> Iterator[int]:
         while read := len(os.read(ours, 1 << 12)):
             done = min(done + read, EVENTS - 1)
             steps.advance(done, EVENTS)
-            steps.note(f"about {(time.monotonic() - began) * (EVENTS - done) / done:.0f} s left")
+            steps.note(f"{(time.monotonic() - began) * (EVENTS - done) / done:.0f} s left")
         os.close(ours)
 
     counter = threading.Thread(target=count, daemon=True)

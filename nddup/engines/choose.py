@@ -148,7 +148,7 @@ def choose_engine(
         return EngineChoice(
             "spark", f"the inputs may need {needed / 1e9:.1f} GB of memory, more than local.memory {given / 1e9:.1f} GB"
         )
-    return EngineChoice("local", "the inputs are on this machine and fit its memory")
+    return EngineChoice("local", "the inputs are here, and fit in memory")
 
 
 def choose_engine_of_paths(paths: Sequence[str], config: Config, *, master: str | None) -> EngineChoice:

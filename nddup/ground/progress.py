@@ -11,6 +11,7 @@ else is loaded.
 
 import json
 import logging
+import os
 import sys
 import threading
 import time
@@ -27,7 +28,7 @@ PATIENCE = 0.7
 """Seconds before progress is shown."""
 
 REFRESH_SECONDS = 0.3
-BAR = 24
+BAR = 12
 """Length of a bar in characters."""
 
 
@@ -81,6 +82,14 @@ def bar(finished: float, total: float) -> str:
     """Draw a bar of `BAR` characters; empty if `total` is 0."""
     filled = int(BAR * finished / total) if total else 0
     return "█" * filled + "·" * (BAR - filled)
+
+
+def fit(line: str) -> str:
+    """Cut a line to the width of the terminal: what ran over its edge could not be erased."""
+    try:
+        return line[: os.get_terminal_size(sys.stderr.fileno()).columns - 1]
+    except (OSError, ValueError):  # a notebook
+        return line
 
 
 class Steps:
@@ -147,7 +156,7 @@ class Steps:
         """Return the line as a terminal shows it."""
         share = max(0, min((self._step - 1 + self._part) / self._count, 1.0))
         seconds = time.monotonic() - self._started
-        return f"  {self._command:<10} {seconds:7.1f} s  {bar(share, 1)} {self._name}{self._noted}"
+        return fit(f"  {self._command:<10} {seconds:7.1f} s  {bar(share, 1)} {self._name}{self._noted}")
 
     def _erase(self) -> None:
         if self._said >= 0 and sys.stderr.isatty():
@@ -240,7 +249,8 @@ class Progress:
 
     def _watch(self, name: str, started: float, done: threading.Event) -> None:
         while not done.wait(REFRESH_SECONDS):
-            sys.stderr.write(f"{self._clear}  {name:<10} {time.monotonic() - started:7.1f} s  {self.how_far()}")
+            line = fit(f"  {name:<10} {time.monotonic() - started:7.1f} s  {self.how_far()}")
+            sys.stderr.write(f"{self._clear}{line}")
             sys.stderr.flush()
 
 

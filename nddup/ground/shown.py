@@ -24,7 +24,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 JsonValue: TypeAlias = Any
 """Whatever JSON holds."""
@@ -147,10 +147,20 @@ def printable(text: str) -> str:
 
 def print_out(text: str) -> None:
     """Write lines to standard output, `printable`; on a terminal folded between words to its width."""
-    if sys.stdout.isatty():
+    _print_folded(text, sys.stdout)
+
+
+def print_error(text: str) -> None:
+    """Write lines to standard error, as `print_out`; elsewhere than on a terminal an error stays one line."""
+    _print_folded(text, sys.stderr)
+
+
+def _print_folded(text: str, stream: TextIO) -> None:
+    text = printable(text)
+    if stream.isatty():
         width = shutil.get_terminal_size().columns
-        text = "\n".join(fold(line, width) for line in printable(text).split("\n"))
-    sys.stdout.write(printable(text))
+        text = "\n".join(fold(line, width) for line in text.split("\n"))
+    stream.write(text)
 
 
 def print_data(text: str) -> None:

@@ -85,6 +85,8 @@ FIRST_REJECTS = """
 EACH = 20
 """Removed documents listed of each family."""
 
+REMOVED_HEADING = "    reason   like    lost  document"
+
 REASONS_SAID = {
     "exact": "same content as", "equal": "same text as", "near": "near-duplicate of",
     "forced": "by keep.force, near-duplicate of",
@@ -224,10 +226,15 @@ def show_borderline(run: FinishedRun, number: int) -> str:
     decisive = _require_decisive(run)
     closest = find_closest(run, decisive, number)
     lines = [f"pairs nearest to the threshold: {decisive.name} at least {decisive.threshold:g}"]
-    lines += [f"  {one.measured:>11.4g}  {one_line(one.doc_a)}  {one_line(one.doc_b)}" for one in closest]
+    lines += [f"  {_measured(one.measured):>11}  {one_line(one.doc_a)}  {one_line(one.doc_b)}" for one in closest]
     if run.holds("report/borderline.html"):
         lines.append(f"  their texts side by side: {one_line(drop_login(run.path))}/report/borderline.html")
     return "\n".join([*lines, ""])
+
+
+def _measured(value: float) -> str:
+    """Return a share with three decimals; a number of features as it is."""
+    return f"{value:.3f}" if value <= 1 else f"{value:,.0f}"
 
 
 def _require_decisive(run: FinishedRun) -> Decisive:
@@ -339,16 +346,17 @@ def show_removed(run: FinishedRun) -> str:
     by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
     text = f"removed: {removed:,} of {counted(run.metrics.rows['documents'], 'document')}"
     lines = [f"{text} ({by_reason})" if removed else text]
+    lines += ["each kept document, and below it those removed for it:", REMOVED_HEADING] if removed else []
     families = run.sql(LARGEST_FAMILIES)
     first: dict[str, list[dict[str, Any]]] = {}
     for row in run.sql(FIRST_REMOVED, wanted=families.select(["kept"]).rename_columns(["id"])).to_pylist():
         first.setdefault(row["duplicate_of"], []).append(row)
     for family in families.to_pylist():
-        lines.append(_named(family["kept"], family["url"], WIDTH))
+        lines += ["", _named(family["kept"], family["url"], WIDTH)]
         lines += [_removed(row) for row in first[family["kept"]]]
         more = family["documents"] - 1 - len(first[family["kept"]])
         lines += [f"    … and {more:,} more"] if more else []
-    lines += ["  all of them: --removed --csv"] if removed else []
+    lines += ["", f"all of them: nddup show {one_line(drop_login(run.path))} --removed --csv"] if removed else []
     return "\n".join([*lines, ""])
 
 

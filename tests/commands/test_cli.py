@@ -1,5 +1,6 @@
 """The command line: exit status, one line per mistake, and the output of `show`."""
 
+import argparse
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from nddup import __version__
-from nddup.cli import NO_SPARK, main
+from nddup.cli import NO_SPARK, build_parser, main
 from nddup.commands import COMMANDS
 from nddup.embedded.run import run_locally
 from nddup.errors import NddupError
@@ -59,9 +60,12 @@ def mistake(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return printed.err.removeprefix("nddup: ").rstrip("\n")
 
 
-def test_no_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a command, the one line says how to get help."""
-    assert mistake(capsys) == "the following arguments are required: COMMAND (see nddup --help)"
+def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a command the help goes to standard error, and the exit status is that of wrong usage."""
+    assert main([]) == 2
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert printed.err.startswith("usage: nddup ")
 
 
 def test_an_unknown_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +95,18 @@ def test_wrong_arguments_are_refused_before_spark_starts(
 ) -> None:
     """One line says what is wrong with the arguments."""
     assert mistake(capsys, "run", *arguments).startswith(said)
+
+
+def test_help_fits_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line of any command's help is longer, so that none is broken in a word."""
+    monkeypatch.setenv("COLUMNS", "80")
+    parsers = [build_parser()]
+    for parser in parsers:
+        for action in parser._actions:  # noqa: SLF001 - argparse has no public list of them
+            parsers += action.choices.values() if isinstance(action, argparse._SubParsersAction) else []  # noqa: SLF001
+
+    assert len(parsers) > len(COMMANDS)
+    assert [line for parser in parsers for line in parser.format_help().splitlines() if len(line) > 80] == []
 
 
 def test_help_holds_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,7 +72,7 @@ SHORT = (
 
 
 STAGES = [
-    "TIME nddup engine: local (the inputs are on this machine and fit its memory)",
+    "TIME nddup engine: local (the inputs are here, and fit in memory)",
     "TIME nddup sketch 0.0 s  6 documents, 0 rejects",
     "TIME nddup pairs 0.0 s  1 pair, 1 candidate",
     "TIME nddup clusters 0.0 s  1 cluster",
@@ -178,9 +178,7 @@ def test_5_cheap_mistakes(say: Say) -> None:
         ("show", "none"): "none: no such folder",
         ("check", "taken"): "taken: is not a run of nddup (it has no _RUN.json)",
         ("run", "news.jsonl", "--output", "out", "--fast"): "unrecognized arguments: --fast (see nddup run --help)",
-        ("rnu", "news.jsonl"): "argument COMMAND: invalid choice: 'rnu' (choose from 'run', 'inspect', 'show',"
-        " 'report', 'check', 'evaluate', 'truth', 'sweep', 'index', 'against', 'passages', 'split', 'diff',"
-        " 'mine', 'explain', 'serve', 'demo', 'setup'); did you mean run? (see nddup --help)",
+        ("rnu", "news.jsonl"): "no command rnu; did you mean run? (see nddup --help)",
     }  # fmt: skip
     assert {given: say(*given) for given in cases} == {
         given: Transcript(2, [], [f"nddup: {said}"]) for given, said in cases.items()

@@ -53,12 +53,17 @@ def test_removed_documents_are_listed_by_family(tmp_path: Path) -> None:
     """What was removed is counted by reason and listed under the kept document, the largest family first."""
     assert show_removed(write_removed(tmp_path / "run")).splitlines() == [
         "removed: 4 of 6 documents (1 equal, 1 forced, 2 near)",
+        "each kept document, and below it those removed for it:",
+        "    reason   like    lost  document",
+        "",
         "a  http://x.org/0",
         "    equal   1.000    0.0%  =1+1",
         "    near    0.750   12.5%  b",
+        "",
         "c,d  http://x.org/3",
         "    near    0.900  < 0.1%  e",
-        "  all of them: --removed --csv",
+        "",
+        f"all of them: nddup show {tmp_path / 'run'} --removed --csv",
     ]
     assert show_removed(DuckRun(str(write_run(tmp_path / "none")))) == "removed: 0 of 0 documents\n"
 
