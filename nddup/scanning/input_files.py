@@ -253,6 +253,14 @@ def table_of_others(names: Collection[str], names_in: Callable[[str], Iterable[s
     return None
 
 
+def run_input(text: str) -> ConfigError:
+    """Make the error for an INPUT that is the folder of a run: its tables are no documents."""
+    return ConfigError(
+        f"INPUT {text}: holds the results of a run, which are no documents; give the files that the run read, or its"
+        " folder kept (output.kept)"
+    )
+
+
 def table_input(text: str, what: str) -> ConfigError:
     """Make the error for an INPUT with such a table."""
     return ConfigError(

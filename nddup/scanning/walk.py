@@ -35,6 +35,7 @@ from nddup.scanning.input_files import (
     local_path,
     missing_input,
     percent_spelled,
+    run_input,
     table_input,
     table_of_others,
     uri_of,
@@ -204,7 +205,9 @@ class _Walk:
             self._walked.add(real)
             with os.scandir(path) as entries:
                 children = {entry.name: entry for entry in entries if not _is_checksum(entry.name)}
-            if below and RUN in children:
+            if RUN in children:
+                if not below:
+                    raise run_input(percent_spelled(path))
                 self._skip(path, "results of a run")
                 continue
             _refuse_table(path, children)

@@ -11,6 +11,7 @@ from nddup.scanning.input_files import (
     RUN,
     Placed,
     percent_spelled,
+    run_input,
     table_input,
     table_of_others,
     why_skipped,
@@ -77,6 +78,8 @@ def _choose(url: str, listed: dict[str, RemoteFile], skipped: dict[str, str]) ->
         parts = below.split("/")
         for depth in range(len(parts)):
             names.setdefault("/".join(parts[:depth]), set()).add(parts[depth])
+    if RUN in names.get("", ()):
+        raise run_input(spell_bare(url))
     for folder in sorted(names):
         if "_delta_log" in names[folder] or not folder.rpartition("/")[2].startswith(("_", ".")):
             what = table_of_others(names[folder], lambda name, at=folder: names.get(f"{at}/{name}".lstrip("/"), ()))  # type: ignore[misc]

@@ -44,6 +44,7 @@ from nddup.scanning.input_files import (
     local_path,
     make_listing,
     missing_input,
+    run_input,
     table_input,
     table_of_others,
     uri_of,
@@ -427,7 +428,9 @@ class Storage:
         where = self._make_path(self._make_uri(found.uri))
         children = list_folder(self._jvm, where.getFileSystem(self._hadoop), where)
         names = {child.name for child in children}
-        if below and RUN in names:
+        if RUN in names:
+            if not below:
+                raise run_input(drop_login(found.uri))
             skipped.append((found.path, "results of a run"))
             return
         table = table_of_others(names, lambda name: self.children(f"{found.uri}/{name}"))

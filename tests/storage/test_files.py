@@ -96,6 +96,8 @@ def test_results_of_a_run_below_an_input_are_skipped(storage: Storage, tmp_path:
 
     assert [file.source for file in listing.files] == ["a.xml"]
     assert [why for _, why in listing.skipped] == ["results of a run"]
+    with pytest.raises(ConfigError, match="out: holds the results of a run, which are no documents"):
+        storage.list_inputs([str(tmp_path / "out")])
 
 
 def test_a_file_beside_a_collection_is_read_when_it_is_named(storage: Storage, tmp_path: Path) -> None:
