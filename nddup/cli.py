@@ -86,22 +86,11 @@ class _Parser(argparse.ArgumentParser):
 
 SHELLS = ("bash", "zsh", "fish")
 
-BASH = """_nddup() {{
-  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} words=
-  COMPREPLY=()
-  if [[ $prev == --set ]]; then
-    COMPREPLY=($(compgen -W "{settings}" -- "$cur"))
-    compopt -o nospace 2>/dev/null
-    return
-  fi
-  case "$COMP_CWORD ${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}}" in
-    1\\ *) words="{commands} --help --version" ;;
-{cases}
-  esac
-  if [[ $COMP_CWORD -eq 1 || $cur == -* || $words != -* ]]; then COMPREPLY=($(compgen -W "$words" -- "$cur")); fi
-}}
-complete -o default -F _nddup nddup
+NO_BLANK = """
+_nddup() { _shtab_nddup; [[ ${COMPREPLY-} == *= ]] && compopt -o nospace 2>/dev/null; return 0; }
+complete -o bashdefault -o default -F _nddup nddup
 """
+"""In bash, no blank after `--set NAME=`."""
 
 
 def _hint(message: str) -> str:
@@ -132,39 +121,29 @@ class _Completion(argparse.Action):
 
 def spell_completion(parser: argparse.ArgumentParser, shell: str) -> str:
     """Return the script that completes the command line in one of `SHELLS`: its commands, options and settings."""
-    from nddup.settings.schema import Config  # noqa: PLC0415 - only a script pays for loading the settings
+    import shtab  # noqa: PLC0415 - only a script pays for loading these
 
-    options = dict(_options_of(parser))
+    from nddup.settings.schema import Config  # noqa: PLC0415
+
     settings = [
         f"{section}.{key}=" for section, field in Config.model_fields.items()
         for key in getattr(field.annotation, "model_fields", {})
     ]  # fmt: skip
-    if shell == "fish":
-        lines = [f"complete -c nddup -n __fish_use_subcommand -f -a {name}" for name in options if " " not in name]
-        for name, words in options.items():
-            seen = " && ".join(f"__fish_seen_subcommand_from {part}" for part in name.split())
-            lines += [f"complete -c nddup -n '{seen}' -f -a {word}" for word in words if word[0] != "-"]
-            lines += [f"complete -c nddup -n '{seen}' -l {word[2:]}" for word in words if word[:2] == "--"]
-        return "\n".join([*lines, f"complete -c nddup -l set -x -a '{' '.join(settings)}'"]) + "\n"
-    cases = [
-        f'    *\\ {name.replace(" ", chr(92) + " ")}\\ *) words="{" ".join(words)}" ;;' if " " not in name
-        else f'    *\\ {name.replace(" ", chr(92) + " ")}) words="{" ".join(words)}" ;;'
-        for name, words in sorted(options.items(), key=lambda one: -one[0].count(" "))
-    ]  # fmt: skip
-    head = "autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else ""
-    commands = " ".join(name for name in options if " " not in name)
-    return head + BASH.format(settings=" ".join(settings), commands=commands, cases="\n".join(cases))
+    for action in _actions_of(parser):
+        if "--set" in action.option_strings:
+            action.choices = settings
+        elif action.nargs != 0 and not action.choices:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+    return str(shtab.complete(parser, shell)) + (NO_BLANK if shell == "bash" else "\n")
 
 
-def _options_of(parser: argparse.ArgumentParser, before: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Yield each command below a parser, such as `index add`, with its own commands, or else its options."""
+def _actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield the arguments of a parser and of all below it."""
     for action in parser._actions:  # noqa: SLF001 - argparse has no public list of them
+        yield action
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            for name, inner in action.choices.items():
-                deeper = dict(_options_of(inner, f"{before}{name} "))
-                own = [word for one in inner._actions for word in one.option_strings]  # noqa: SLF001
-                yield f"{before}{name}", [one.rpartition(" ")[2] for one in deeper] or own
-                yield from deeper.items()
+            for inner in action.choices.values():
+                yield from _actions_of(inner)
 
 
 def console() -> int:
@@ -212,7 +191,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--completion", choices=SHELLS, action=_Completion, metavar="SHELL",
         help="print the script that completes commands, options and settings in bash, zsh or fish, such as"
-        " source <(nddup --completion bash)",
+        " eval \"$(nddup --completion bash)\"",
     )  # fmt: skip
     commands: argparse._SubParsersAction[Any] = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser

@@ -76,8 +76,8 @@ def make_reference() -> str:
 SETTINGS_HEAD = """In a YAML file (`--config`), give only the settings that differ, as `section:` and `key: value`.
 Variables `NDDUP_SECTION_KEY` of the environment, such as `NDDUP_LOCAL_MEMORY=8GB`, come before the file, and
 `--set section.key=value` last. A run says in a note which settings had no effect beside others. `spark.…` goes to the
-Spark session unchanged. `nddup explain --schema` prints the JSON Schema for editors; `source <(nddup --completion
-bash)` completes commands, options and settings (also `zsh`, `fish`).
+Spark session unchanged. `nddup explain --schema` prints the JSON Schema for editors; `eval "$(nddup --completion
+bash)"` completes commands, options and settings (also `zsh`; `nddup --completion fish | source`).
 """
 
 
