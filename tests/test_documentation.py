@@ -104,7 +104,7 @@ def commands_of(path: Path) -> list[list[str]]:
     """Return the `nddup` commands in the `sh` blocks of a page, each without the program name."""
     blocks = re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("nddup ")]
+    return [shlex.split(line.partition(" > ")[0], comments=True)[1:] for line in lines if line.startswith("nddup ")]
 
 
 def test_commands_that_pages_show_are_commands() -> None:
@@ -113,7 +113,7 @@ def test_commands_that_pages_show_are_commands() -> None:
     for path in PAGES:
         indented = re.findall(r"^    (?:\S*/)?nddup (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         plain = [re.split(r"\s{2,}(?=\w)", line)[0] for line in indented if "…" not in line and "\\" not in line]
-        shown = [shlex.split(line, comments=True) for line in plain]
+        shown = [shlex.split(line.partition(" > ")[0], comments=True) for line in plain]
         for arguments in [*commands_of(path), *shown]:
             if arguments and arguments[0] in COMMANDS:
                 parser.parse_args(arguments)  # prints what is wrong, and ends the test

@@ -28,9 +28,13 @@ if TYPE_CHECKING:
     from nddup.checking.check_run import CheckReport
     from nddup.diffing.diff_tables import Difference
     from nddup.engines.engine import FinishedRun, TextPlace
+    from nddup.results.opening import Opened
 
 
-OF_RUNS = ("cluster", "borderline", "context", "removed", "disagree", "extents", "copies_of", "risky")
+LISTED = ("removed", "disagree", "risky", "captures", "review")
+"""Options of `show` that print a summary, and with --csv each row."""
+
+OF_RUNS = ("cluster", "borderline", "context", "extents", "copies_of", "compare", *LISTED)
 """Options that ask for what only a run has."""
 
 REPORT_EPILOG = """\
@@ -136,10 +140,31 @@ def add_show(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     add_seed(parser)
     parser.add_argument(
+        "--captures",
+        action="store_true",
+        help="print how the pages of a web archive changed instead; with --csv the captures of each address by date:"
+        " same, near or changed",
+    )
+    parser.add_argument(
+        "--review",
+        action="store_true",
+        help="print what there is to review instead; with --csv every document with its group, pivot and similarity,"
+        " the thread of a message, parent and batch",
+    )
+    parser.add_argument(
+        "--batch", type=positive, metavar="N", help="of --review: batches of at most N documents, no family divided"
+    )
+    parser.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("A", "B"),
+        help="print what differs between the texts of two documents instead; reads the inputs again",
+    )
+    parser.add_argument(
         "--csv",
         action="store_true",
-        help="with --removed, --disagree and --risky: a CSV file, a line for each document; --copies-of prints one"
-        " always",
+        help="with --removed, --disagree, --risky, --captures and --review: a CSV file, a line for each document;"
+        " --copies-of prints one always",
     )
     parser.add_argument(
         "--copies-of",
@@ -162,19 +187,21 @@ def execute_show(options: argparse.Namespace) -> int:
         steps.begin("open the run")
         from nddup.results.opening import open_run  # noqa: PLC0415
 
-        if options.csv and not (options.removed or options.disagree or options.copies_of or options.risky):
+        if options.csv and not any(getattr(options, name) for name in (*LISTED, "copies_of")):
             raise ConfigError(
-                "--csv: needs --removed, --disagree, --risky or --copies-of; `nddup show RUN --removed --csv` lists"
-                " removals"
+                "--csv: needs --removed, --disagree, --risky, --captures, --review or --copies-of;"
+                " `nddup show RUN --removed --csv` lists removals"
             )
+        if options.batch and not options.review:
+            raise ConfigError("--batch: needs --review")
         if _may_be_passages(options) and (told := _tell_passages(options)) is not None:
             (print_data if options.json else print_out)(told)
             return 0
         if options.passage is not None:
             raise ConfigError(f"--passage: {options.run} is not a folder of `nddup passages`")
-        run = open_run(options.run, master=options.master).run
+        opened = open_run(options.run, master=options.master)
         steps.begin("read its tables")
-        lines = _lines(run, options, steps)
+        lines = _lines(opened, options, steps)
         first = next(lines, "")  # an unreadable table fails before anything is printed
     is_data = options.csv or options.json or options.copies_of or options.extents
     write = print_data if is_data else print_out
@@ -209,9 +236,16 @@ def _tell_passages(options: argparse.Namespace) -> str | None:
         return spell_json(rows_of(opened, **asked)) if options.json else show_passages(opened, **asked)
 
 
-def _lines(run: "FinishedRun", options: argparse.Namespace, steps: Steps) -> Iterator[str]:
+def _lines(opened: "Opened", options: argparse.Namespace, steps: Steps) -> Iterator[str]:
     """Yield the requested output, a line or several at a time; its modules are loaded on demand."""
-    if options.copies_of:
+    run = opened.run
+    if any(getattr(options, name) for name in LISTED):
+        yield from _listed(opened, options)
+    elif options.compare:
+        from nddup.results.compare_texts import compare_texts  # noqa: PLC0415
+
+        yield compare_texts(run, *options.compare, master=options.master)
+    elif options.copies_of:
         from nddup.against.copies_of import copy_lines, find_copies  # noqa: PLC0415
 
         copies = find_copies(run, options.copies_of, master=options.master, steps=steps)
@@ -226,7 +260,14 @@ def _lines(run: "FinishedRun", options: argparse.Namespace, steps: Steps) -> Ite
         from nddup.results.formal_context import extent_lines  # noqa: PLC0415
 
         yield from extent_lines(run, master=options.master)
-    elif options.removed:
+    else:
+        yield _text(run, options)
+
+
+def _listed(opened: "Opened", options: argparse.Namespace) -> Iterator[str]:
+    """Yield the summary that one of `LISTED` asks for, or each row."""
+    run = opened.run
+    if options.removed:
         from nddup.results.show import removed_lines, show_removed  # noqa: PLC0415
 
         yield from removed_lines(run) if options.csv else [show_removed(run)]
@@ -235,7 +276,16 @@ def _lines(run: "FinishedRun", options: argparse.Namespace, steps: Steps) -> Ite
 
         asked = run, options.disagree
         yield from disagreement_lines(*asked) if options.csv else [show_disagreements(*asked)]
-    elif options.risky:
+    elif options.captures:
+        from nddup.results.captures import capture_lines, show_captures  # noqa: PLC0415
+
+        yield from capture_lines(run) if options.csv else [show_captures(run)]
+    elif options.review:
+        from nddup.results.review import arrange, review_lines, show_review  # noqa: PLC0415
+
+        review = arrange(opened, options.batch, master=options.master)
+        yield from review_lines(review) if options.csv else [show_review(run.path, review, options.batch)]
+    else:
         from nddup.report.for_review import draw_risky, risky_lines, show_risky  # noqa: PLC0415
 
         drawn = run, options.risky, options.seed
@@ -243,8 +293,6 @@ def _lines(run: "FinishedRun", options: argparse.Namespace, steps: Steps) -> Ite
             yield spell_json(draw_risky(*drawn))
         else:
             yield from risky_lines(*drawn) if options.csv else [show_risky(*drawn)]
-    else:
-        yield _text(run, options)
 
 
 def _text(run: "FinishedRun", options: argparse.Namespace) -> str:

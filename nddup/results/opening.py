@@ -4,16 +4,20 @@ And read texts again from its inputs that it did not store.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from nddup.errors import ConfigError, NddupError
 from nddup.scanning.input_files import refuse_foreign
 from nddup.storage.local_storage import is_readable, is_submitted
 
 if TYPE_CHECKING:  # these load slowly, and not every command needs them: `inspect` opens no run, `show` no list
     import pyarrow as pa
 
+    from nddup.embedded.workers import Workers
     from nddup.engines.engine import FinishedRun, TextPlace
     from nddup.results.list_questions import Files, ReferenceFile
+    from nddup.scanning.collection import Files as InputFiles
+    from nddup.stages.inputs_found import Again
     from nddup.storage.run_folder import RunFolder
 
 
@@ -179,3 +183,100 @@ def _read_here(folder: "RunFolder", documents: "Mapping[str, TextPlace]", charac
         reader = Reader(collection, text_rule(config), record_limits(config), workers)
         places = reader.find_places((place.source, place.record) for place in documents.values())
         return reader.find_texts(_named(documents), characters, places)
+
+
+def find_inputs_again(folder: "RunFolder", files: "InputFiles") -> "Again":
+    """Find the inputs of a run again, as `find_again`; that one is missing is a failure here, no wrong use.
+
+    Raises:
+        NddupError: if an input is gone, or changed.
+    """
+    from nddup.stages.inputs_found import find_again  # noqa: PLC0415
+
+    try:
+        return find_again(folder, files)
+    except ConfigError as error:
+        raise NddupError(f"{error}; the inputs of {folder.path} are read again") from error
+
+
+def read_columns_with(
+    workers: "Workers", files: "InputFiles", again: "Again", names: tuple[str, ...], *, asked: str | None
+) -> "pa.Table":
+    """Read columns of all records of a run again.
+
+    Args:
+        workers: they read the files, here or on Spark.
+        files: the file system of the inputs.
+        again: the inputs of the run.
+        names: the columns, paths as in `keep.policy`.
+        asked: what asks for them, for the message; None: they may be missing.
+
+    Returns:
+        source, record, `policy`: the values, in the order of the names; a null list for a reject.
+
+    Raises:
+        ConfigError: if no record at the start of any file has a column.
+    """
+    import numpy as np  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415
+
+    from nddup.embedded.collapse import number_in_file  # noqa: PLC0415
+    from nddup.embedded.workers import in_collection_order  # noqa: PLC0415
+    from nddup.scanning.read_again import Columns  # noqa: PLC0415
+    from nddup.settings.plan import record_limits  # noqa: PLC0415
+    from nddup.stages.inputs_found import with_columns  # noqa: PLC0415
+
+    collection = with_columns(files, again.collection, names, asked=asked or "", is_added=asked is None)
+    rows = in_collection_order(workers.scan(collection, Columns(), record_limits(again.config)), collection)
+    numbers = pa.array(np.asarray(number_in_file(rows["source"]), np.int64))
+    return pa.table({"source": rows["source"], "record": numbers, "policy": rows["policy"]})
+
+
+def see_columns(opened: Opened, names: tuple[str, ...], kind: str, *, master: str | None) -> tuple[list[str], str]:
+    """Let queries over a run read columns of its records of one kind: those it stored, or else read again.
+
+    Args:
+        opened: the run.
+        names: the columns, paths as in `keep.policy`.
+        kind: of the files that have them; other files are not read.
+        master: the Spark master that the user asked for, or None.
+
+    Returns:
+        The SQL of each column over `documents AS d`, and of a join that it needs; nothing if no file is of the kind.
+
+    Raises:
+        NddupError: if an input must be read, and is gone or changed.
+
+    Cost: one pass over the files of the kind, unless the run stored the columns.
+    """
+    from dataclasses import replace  # noqa: PLC0415
+
+    from nddup.settings.plan import processes_of  # noqa: PLC0415
+    from nddup.stages.inputs_found import config_of, paths_of  # noqa: PLC0415
+    from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
+
+    stored = list(config_of(opened.folder).keep.read)
+    if all(name in stored for name in names):
+        return [f"element_at(d.policy, {stored.index(name) + 1})" for name in names], ""
+    is_here = is_read_here(opened.run.path, *paths_of(opened.folder), master=master)
+    files: Any = LocalStorage() if is_here else opened.files
+    again = find_inputs_again(opened.folder, files)
+    groups = tuple(group for group in again.collection.groups if group.head.format.kind == kind)
+    if not groups:
+        return [], ""
+    again = again._replace(collection=replace(again.collection, groups=groups))
+    if is_here:
+        from nddup.embedded.workers import Workers  # noqa: PLC0415
+
+        with Workers(processes_of(again.config)) as workers:
+            rows: Any = read_columns_with(workers, files, again, names, asked=None)
+    else:
+        from nddup.spark.engine import frame_of  # noqa: PLC0415
+        from nddup.spark.steps.documents import WorkersOnSpark  # noqa: PLC0415
+
+        session = cast("Any", opened.run).session
+        with WorkersOnSpark(1, spark=session) as workers:
+            rows = frame_of(session, read_columns_with(workers, files, again, names, asked=None))
+    opened.run.see("read_again", rows)
+    values = [f"element_at(v.policy, {at})" for at in range(1, len(names) + 1)]
+    return values, " LEFT JOIN read_again AS v ON d.source = v.source AND d.record = v.record"

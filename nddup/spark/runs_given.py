@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from nddup.diffing import diff_tables
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
-from nddup.results.opening import open_on_spark
+from nddup.results.opening import find_inputs_again, open_on_spark, read_columns_with
 from nddup.settings.plan import record_limits
 from nddup.spark.engine import SparkRun, frame_of
 from nddup.spark.scan import Rewriting
@@ -26,7 +26,6 @@ from nddup.splitting.write_split import (
     ToldSplit,
     find_written,
     not_a_split,
-    read_columns_with,
     require_room,
     split_run,
 )
@@ -65,7 +64,8 @@ def split_on_spark(spark: SparkSession, path: str, call: SplitCall) -> tuple[Fin
 
     def read_columns(names: tuple[str, ...]) -> DataFrame:
         with WorkersOnSpark(1, spark=spark) as workers:
-            return frame_of(run.session, read_columns_with(workers, opened.folder, files, names))
+            again = find_inputs_again(opened.folder, files)
+            return frame_of(run.session, read_columns_with(workers, files, again, names, asked="--by"))
 
     with _freeing(run):
         parts = split_run(run, asked, read_columns)

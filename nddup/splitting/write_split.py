@@ -17,27 +17,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nddup.embedded.collapse import number_in_file
 from nddup.embedded.rewrite import Rewriter, in_order
-from nddup.embedded.workers import Workers, in_collection_order
+from nddup.embedded.workers import Workers
 from nddup.engines.engine import EngineTable, FinishedRun
-from nddup.errors import ConfigError, NddupError, OutputExistsError
+from nddup.errors import ConfigError, OutputExistsError
 from nddup.ground.shown import counted, name_some
 from nddup.reading.id_lists import require_known
-from nddup.results.opening import open_here
+from nddup.results.opening import find_inputs_again, open_here, read_columns_with
 from nddup.rewriting.rewrite_file import can_rewrite
 from nddup.scanning.collection import Files
-from nddup.scanning.read_again import Columns
 from nddup.settings.load import read_stored
 from nddup.settings.plan import processes_of, record_limits, threshold_of
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import say_missed
 from nddup.splitting.assign_units import Parts
-from nddup.stages.inputs_found import Again, config_of, find_again, paths_of, read_list_of, with_columns
+from nddup.stages.inputs_found import Again, config_of, paths_of, read_list_of
 from nddup.stages.split_units import SplitRule, split_units
 from nddup.storage.local_storage import LocalStorage, is_local, local_path, require_apart, written_apart
 from nddup.storage.run_folder import RunFolder
@@ -214,41 +211,6 @@ def _list_strata(run: FinishedRun, by: Sequence[str], config: Config, read_colum
     return " UNION ALL ".join(parts) or f"{text.format(place=0, value='NULL')} WHERE false"
 
 
-def read_columns_with(workers: Workers, folder: RunFolder, files: Files, names: tuple[str, ...]) -> pa.Table:
-    """Read columns of all records of a run again.
-
-    Args:
-        workers: they read the files, here or on Spark.
-        folder: of the run.
-        files: the file system of the inputs.
-        names: the columns, paths as in `keep.policy`.
-
-    Returns:
-        source, record, `policy`: the values, in the order of the names; a null list for a reject.
-
-    Raises:
-        ConfigError: if no record at the start of any file has a column.
-        NddupError: if an input is gone, or changed.
-    """
-    again = find_inputs_again(folder, files)
-    collection = with_columns(files, again.collection, names, asked="--by")
-    rows = in_collection_order(workers.scan(collection, Columns(), record_limits(again.config)), collection)
-    numbers = pa.array(np.asarray(number_in_file(rows["source"]), np.int64))
-    return pa.table({"source": rows["source"], "record": numbers, "policy": rows["policy"]})
-
-
-def find_inputs_again(folder: RunFolder, files: Files) -> Again:
-    """Find the inputs of a run again, as `find_again`; that one is missing is a failure here, no wrong use.
-
-    Raises:
-        NddupError: if an input is gone, or changed.
-    """
-    try:
-        return find_again(folder, files)
-    except ConfigError as error:
-        raise NddupError(f"{error}; the inputs of {folder.path} are read again") from error
-
-
 def read_fixed(files: Files, path: str, parts: Parts) -> dict[str, str]:
     """Read the file of --fixed: ids and parts, in the forms that `nddup.reading.id_lists` reads.
 
@@ -388,9 +350,10 @@ def split_here(path: str, call: SplitCall) -> tuple[FinishedRun, ToldSplit]:
 
 
 def read_columns_here(folder: RunFolder, names: tuple[str, ...]) -> pa.Table:
-    """As `read_columns_with`, on this machine."""
+    """Read columns of --by again, on this machine."""
+    files = LocalStorage()
     with Workers(processes_of(config_of(folder))) as workers:
-        return read_columns_with(workers, folder, LocalStorage(), names)
+        return read_columns_with(workers, files, find_inputs_again(folder, files), names, asked="--by")
 
 
 def not_a_split(path: str) -> str:
