@@ -191,7 +191,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--completion", choices=SHELLS, action=_Completion, metavar="SHELL",
         help="print the script that completes commands, options and settings in bash, zsh or fish, such as"
-        " eval \"$(nddup --completion bash)\"",
+        ' eval "$(nddup --completion bash)"',
     )  # fmt: skip
     commands: argparse._SubParsersAction[Any] = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
