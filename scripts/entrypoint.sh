@@ -13,7 +13,7 @@ if [ "${NUMBA_CPU_NAME:-}" = x86-64-v3 ]; then
   done
 fi
 
-classes="${SPARK_CLASSPATH:-}:${SPARK_HOME}/jars/*"
+classes="${SPARK_CLASSPATH:-}:${SPARK_HOME:-}/jars/*"
 [ -z "${SPARK_EXTRA_CLASSPATH:-}" ] || classes="${classes}:${SPARK_EXTRA_CLASSPATH}"
 [ -z "${HADOOP_CONF_DIR:-}" ] || classes="${HADOOP_CONF_DIR}:${classes}"
 [ -z "${SPARK_CONF_DIR:-}" ] || classes="${SPARK_CONF_DIR}:${classes}"
