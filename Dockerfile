@@ -10,6 +10,7 @@ RUN apt-get update \
     && jlink --strip-java-debug-attributes --no-man-pages --no-header-files --compress=2 --include-locales=en \
         --output /opt/java --add-modules java.se,jdk.charsets,jdk.crypto.ec,jdk.httpserver,jdk.incubator.vector,jdk.localedata,jdk.management,jdk.naming.dns,jdk.security.auth,jdk.security.jgss,jdk.unsupported,jdk.zipfs \
     && /opt/java/bin/java -Xshare:dump
+USER 10001
 
 FROM python:3.11.13-slim-bookworm AS embedded
 ENV PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 LC_ALL=C.UTF-8
@@ -43,6 +44,7 @@ ENV JAVA_HOME=/opt/java \
 
 # hadolint ignore=DL3006
 FROM ${ENGINES} AS nddup
+USER 10001
 WORKDIR /opt/nddup
 COPY --chown=nddup pyproject.toml README.md LICENSE ./
 COPY --chown=nddup nddup ./nddup
