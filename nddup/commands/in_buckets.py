@@ -2,10 +2,14 @@
 
 import argparse
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.ground.shown import print_out, spell_size
 from nddup.remote.addresses import WEB, is_bucket, is_remote, scheme_of, spell_bare
+
+if TYPE_CHECKING:
+    from nddup.storage.bucket_run import BucketRun
 
 READ = ("run", "onto")
 """Arguments that name finished results, to which some commands add a report or a note."""
@@ -15,7 +19,6 @@ BOTH = 2
 
 WRITING = frozenset(["run", "passages", "split"])
 """Commands whose --output is a folder of results."""
-
 
 REPOSITORIES = ("repo", "also")
 
@@ -30,39 +33,61 @@ def execute_with_buckets(execute: Callable[[argparse.Namespace], int], options: 
 
     Raises:
         ConfigError: for an argument whose address is of no use to the command.
+        OutputError: if --output is the run that another argument names.
         NddupError: as `BucketRun`, and the command itself.
     """
     if not _is_here(options):
         return execute(options)
     _require_places(options)
+    sent, fetched = _bring(options)
+    try:
+        status = execute(options)
+    except NddupError as error:
+        for run in (*sent, *fetched):
+            error.args = tuple(str(part).replace(str(run.path), run.name) for part in error.args)
+        raise
+    for run in sent:
+        files, size = run.send()
+        if files and not getattr(options, "json", False):
+            print_out(f"  sent to {run.name}: {files:,} files, {spell_size(size)}\n")
+    return status
+
+
+def _bring(options: argparse.Namespace) -> "tuple[list[BucketRun], list[BucketRun]]":
+    """Name folders of this machine in the options, instead of results in a bucket; return those to be sent, and others.
+
+    Raises OutputError and ConfigError, as `BucketRun`.
+    """
     read = [name for name in READ if _names_bucket(options, name)]
     is_made = options.command in WRITING and _names_bucket(options, "output")
     compared = getattr(options, "runs", [])
     is_compared = len(compared) == BOTH and any(map(is_bucket, compared))
     kept_of = _kept_of(options)
     if not (read or is_made or is_compared or kept_of):
-        return execute(options)
+        return [], []
     from nddup.storage.bucket_run import BucketRun  # noqa: PLC0415 - most results are on this machine
 
-    runs: list[BucketRun] = []
-    for name in read:
-        runs.append(BucketRun(getattr(options, name)))
-        setattr(options, name, runs[-1].fetch())
+    sent, fetched = [BucketRun(getattr(options, name)) for name in read], list[BucketRun]()
+
+    def fetch(path: str) -> str:
+        fetched.append(BucketRun(path))
+        return fetched[-1].fetch()
+
+    for name, run in zip(read, sent, strict=True):
+        setattr(options, name, run.fetch())
     if is_compared:
-        options.runs = [BucketRun(path).fetch() if is_bucket(path) else path for path in compared]
+        options.runs = [fetch(path) if is_bucket(path) else path for path in compared]
     if kept_of:
-        options.inputs = [BucketRun(kept_of).fetch()]
+        options.inputs = [fetch(kept_of)]
     if is_made:
-        runs.append(BucketRun(options.output))
+        made = BucketRun(options.output)
+        if made.name in {*(run.name for run in sent), (getattr(options, "names_from", None) or "").rstrip("/")}:
+            raise OutputError(f"--output {made.name}: is the run that this one follows; give another folder")
+        sent.append(made)
         flags = {name: bool(getattr(options, name, False)) for name in ("overwrite", "resume")}
-        runs[-1].begin(getattr(options, "inputs", []) or [], **flags)
-        options.output = str(runs[-1].path)
-    status = execute(options)
-    for run in runs:
-        files, size = run.send()
-        if files and not getattr(options, "json", False):
-            print_out(f"  sent to {run.name}: {files:,} files, {spell_size(size)}\n")
-    return status
+        made.begin(getattr(options, "inputs", []) or [], **flags)
+        options.output = str(made.path)
+    return sent, fetched
 
 
 def _require_places(options: argparse.Namespace) -> None:

@@ -186,7 +186,7 @@ def _prepare(
     }
     how |= {"onto": options.onto, "batch": options.batch, "without": options.without}
     if config.output.names_from is not None:
-        how["earlier"] = _open_version(config.output.names_from)
+        how["earlier"] = _open_earlier(config.output.names_from, is_here=choice.engine == "local")
     if choice.engine == "local":
         if not is_here:
             raise ConfigError(f"--onto {options.onto}: expected a folder of this machine, or --engine spark")
@@ -210,13 +210,19 @@ def _go_on(path: str, config: "Config") -> "Config":
     return settings_onto(config, LocalFolder(path))
 
 
-def _open_version(path: str) -> "FinishedRun | None":
-    """Open the version of a repository that output.names_from names as REPO@N; None where it names a folder."""
+def _open_earlier(path: str, *, is_here: bool) -> "FinishedRun | None":
+    """Open what output.names_from names: a version of a repository, REPO@N, or a run in a bucket; None for a folder."""
+    from nddup.remote.addresses import is_bucket  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage, is_local  # noqa: PLC0415
 
     repo, _, version = path.rpartition("@")
     if not repo or not version.isdecimal() or (is_local(path) and LocalStorage().exists(path)):
-        return None
+        if not (is_here and is_bucket(path)):
+            return None
+        from nddup.engines.duck import DuckRun  # noqa: PLC0415
+        from nddup.storage.bucket_run import BucketRun  # noqa: PLC0415
+
+        return DuckRun(BucketRun(path).fetch())
     import nddup.repository  # noqa: PLC0415
 
     return nddup.repository.open(repo, int(version)).open_run()

@@ -152,3 +152,21 @@ def test_passages_reads_the_kept_documents_of_a_run_in_a_bucket(box: str, tmp_pa
         assert main(["passages", run, "--output", str(tmp_path / f"{number}")]) == 0
     noted = [json.loads((tmp_path / name / "_PASSAGES.json").read_text()) for name in "01"]
     assert noted[0] == noted[1]
+
+
+def test_runs_that_follow_one_in_a_bucket_name_its_address(
+    box: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--onto` and `--names-from` take it; a mistake names the address, not the copy, and it is not written over."""
+    page, run = str(write_texts(tmp_path / "in.jsonl", TEXTS)), f"{box}/run"
+    assert main(["run", page, "--output", run, *BRIEF, "--set", "output.onto=true", "--as", "1"]) == 0
+    onto = ["run", page, "--output", str(tmp_path / "out"), *BRIEF, "--onto", run, "--as"]
+    assert main([*onto, "0"]) == 2
+    assert f"must come after every source of {run}, whose last is" in capsys.readouterr().err
+    assert main([*onto, "2"]) == 0
+    named = ["run", page, *BRIEF, "--names-from", run, "--output"]
+    assert main([*named, str(tmp_path / "named")]) == 0
+    assert nddup.open(str(tmp_path / "named")).metrics["settings"]["output"]["names_from"] == run
+    capsys.readouterr()
+    assert main([*named, run, "--overwrite"]) == 2
+    assert f"--output {run}: is the run that this one follows" in capsys.readouterr().err
