@@ -317,9 +317,7 @@ def _compared(measured: Measured, config: Config) -> str:
         said = f"the sketches estimate {_value_of(measured, threshold):.4g}"
         if measured.is_near:
             return said
-        least = threshold.numerator / threshold.denominator
-        why = f"below {least:.4g}, from which on texts are compared, for a threshold of {config.pairs.threshold:g}"
-        return f"{said}, {why}"
+        return f"{said}, too far below the threshold {config.pairs.threshold:g} for their texts to be compared"
     if threshold.is_count:
         sign = "at least" if measured.common >= threshold.numerator else "fewer than"
         return f"{measured.common} features in common, {sign} the {threshold.numerator} that are asked for"

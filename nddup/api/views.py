@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from nddup.engines.choose import machine_memory
 from nddup.engines.engine import FinishedRun
 from nddup.errors import CapacityError, ConfigError
-from nddup.ground.shown import one_line
+from nddup.ground.shown import one_line, spell_lost, spell_share
 from nddup.mining.modes import MEANINGS
 
 LONGEST = 120
@@ -451,8 +451,8 @@ def _tell(row: Mapping[str, Any], pairs: pa.Table, *, removed: int, policy: str)
     if kept_one is not None:
         nearest = dict(zip(pairs["other"].to_pylist(), pairs["resemblance"].to_pylist(), strict=True))
         resemblance = nearest.get(kept_one)
-        near = f", resemblance {resemblance:.3f}" if reason == "near" and resemblance is not None else ""
-        lost = f"; {row['lost']:.1%} of its shingles are not there" if row["lost"] else ""
+        near = f", resemblance {spell_share(resemblance)}" if reason == "near" and resemblance is not None else ""
+        lost = f"; {spell_lost(row['lost'])} of its shingles are not there" if row["lost"] else ""
         return f"removed: {REMOVED[reason or 'near'].format(kept_one)}, which is kept{near}{lost}"
     if not len(pairs):
         return "kept: it has no near-duplicate"

@@ -189,6 +189,33 @@ def fold(line: str, width: int) -> str:
     return "\n".join([*folded, line])
 
 
+def spell_share(value: float | None) -> str:
+    """Return a share with three decimals, cut, as in the report: none reaches a threshold that it does not.
+
+    A value above 1 is a count. None is a dash.
+
+    Example:
+        >>> spell_share(0.7156), spell_share(1), spell_share(None), spell_share(1_200)
+        ('0.715', '1.000', '-', '1,200')
+    """
+    if value is None:
+        return "-"
+    return f"{math.floor(value * 1_000 + 1e-6) / 1_000:.3f}" if value <= 1 else f"{value:,.0f}"
+
+
+def spell_lost(value: float | None) -> str:
+    """Return a share lost as a percentage, as in the report: a little is never shown as nothing. None is a dash.
+
+    Example:
+        >>> spell_lost(0.1251), spell_lost(0.0004), spell_lost(0), spell_lost(None)
+        ('12.5%', '< 0.1%', '0.0%', '-')
+    """
+    if value is None:
+        return "-"
+    parts = math.ceil(value * 10_000 - 1e-9)
+    return "< 0.1%" if 0 < parts < 10 else f"{parts / 100:.1f}%"  # noqa: PLR2004 - a tenth of a percent
+
+
 def print_json(value: object) -> None:
     """Write a value to standard output, as `spell_json`."""
     sys.stdout.write(spell_json(value))

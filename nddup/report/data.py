@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.ground.metrics import RunMetrics, StageMetrics
-from nddup.ground.shown import JsonValue
+from nddup.ground.shown import JsonValue, counted
 from nddup.report.content import LENGTHS, UNREAD, AboutDocuments, Content, Family, find_families, find_nearest_sets
 from nddup.report.for_review import decisive_of, is_resemblance_exact
 from nddup.report.summary import headline, notes
@@ -308,8 +308,8 @@ def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:
     distinct = rows["documents"] - metrics.equal_sketches
     return [
         ("records read", metrics.records, ""),
-        ("documents", rows["documents"], f"{rows['rejects']:,} records rejected"),
-        ("distinct sketches", distinct, f"{metrics.equal_sketches:,} share the sketch of another"),
+        ("documents", rows["documents"], f"{counted(rows['rejects'], 'record')} rejected"),
+        ("different texts", distinct, headline(metrics)[2].note),
         ("kept", kept, f"{rows['documents'] - kept:,} are near-duplicates of a kept one"),
     ]
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from nddup.engines.engine import Engine, FinishedRun
 from nddup.errors import NddupError
-from nddup.ground.shown import counted, csv_line, one_line
+from nddup.ground.shown import counted, csv_line, one_line, spell_share
 from nddup.matching.measures import MEASURES
 from nddup.report.frame import Link, draw_page
 from nddup.settings.schema import SOURCE_COLUMN, Config
@@ -289,14 +289,9 @@ def draw_borderline(run: FinishedRun) -> str | None:
     return draw_page("Nearest to the threshold", body, LINKS, label="nearest pairs", sheet="assets/report.css")
 
 
-def spell_measured(value: float) -> str:
-    """Return a share with three decimals, a count without."""
-    return f"{value:.3f}" if value <= 1 else f"{value:,.0f}"
-
-
 def _draw(close: Close, texts: Mapping[str, str]) -> str:
     names = close.doc_a, close.doc_b
-    heading = f'<h2 class="measured">{spell_measured(close.measured)}</h2>'
+    heading = f'<h2 class="measured">{spell_share(close.measured)}</h2>'
     if not texts.keys() >= set(names):
         named = " and ".join(f"<bdi>{escape(name)}</bdi>" for name in names)
         return f'<section class="card">{heading}<p>The texts of {named} were not stored.</p></section>\n'
@@ -402,8 +397,8 @@ def show_risky(run: FinishedRun, number: int, seed: int = 0) -> str:
 
 
 def _spell(row: Mapping[str, Any]) -> str:
-    like = "-" if row["resemblance"] is None else f"{row['resemblance']:.3f}"
-    return f"  {row['stratum']:<8}  {like:>5}  {one_line(row['doc_id'])}  {one_line(row['duplicate_of'])}"
+    names = f"{one_line(row['doc_id'])}  {one_line(row['duplicate_of'])}"
+    return f"  {row['stratum']:<8}  {spell_share(row['resemblance']):>5}  {names}"
 
 
 def risky_lines(run: FinishedRun, number: int, seed: int = 0) -> Iterator[str]:

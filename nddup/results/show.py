@@ -13,7 +13,7 @@ import pyarrow as pa
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
-from nddup.ground.shown import counted, csv_line, drop_login, one_line
+from nddup.ground.shown import counted, csv_line, drop_login, one_line, spell_lost, spell_share
 from nddup.mining.modes import MEANINGS, MODES
 from nddup.report.for_review import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
@@ -93,8 +93,6 @@ REASONS_SAID = {
 }  # fmt: skip
 """What a reason of removal says of the kept document."""
 
-LEAST = 0.001
-"""The least share lost that is spelled as a number."""
 
 COLUMNS = (
     "doc_id", "duplicate_of", "reason", "resemblance", "lost", "family", "source", "record", "url", "kept_source",
@@ -226,15 +224,10 @@ def show_borderline(run: FinishedRun, number: int) -> str:
     decisive = _require_decisive(run)
     closest = find_closest(run, decisive, number)
     lines = [f"pairs nearest to the threshold: {decisive.name} at least {decisive.threshold:g}"]
-    lines += [f"  {_measured(one.measured):>11}  {one_line(one.doc_a)}  {one_line(one.doc_b)}" for one in closest]
+    lines += [f"  {spell_share(one.measured):>11}  {one_line(one.doc_a)}  {one_line(one.doc_b)}" for one in closest]
     if run.holds("report/borderline.html"):
         lines.append(f"  their texts side by side: {one_line(drop_login(run.path))}/report/borderline.html")
     return "\n".join([*lines, ""])
-
-
-def _measured(value: float) -> str:
-    """Return a share with three decimals; a number of features as it is."""
-    return f"{value:.3f}" if value <= 1 else f"{value:,.0f}"
 
 
 def _require_decisive(run: FinishedRun) -> Decisive:
@@ -279,7 +272,7 @@ def _show_document(run: FinishedRun, doc: str) -> str:
     pairs = _ask(run, NEAREST, doc)
     lines += ["  near      resemblance  common  document"] if pairs else []
     lines += [
-        f"            {_spelled(one['resemblance']):>11}  {one['overlap']:>6,}  {one_line(one['other'])}"
+        f"            {spell_share(one['resemblance']):>11}  {one['overlap']:>6,}  {one_line(one['other'])}"
         for one in pairs[:SHOWN_IDS]
     ]
     if len(pairs) > SHOWN_IDS:
@@ -296,7 +289,7 @@ def _outcome(run: FinishedRun, row: dict[str, Any]) -> str:
         return f"  kept, stands for {counted(stands, 'other document')}" if stands else "  kept"
     if row["duplicate_of"] is None:
         return f"  removed   {row['reason']}"
-    lost = "" if row["lost"] is None else f", {lost_share(row['lost'])} of its shingles lost"
+    lost = "" if row["lost"] is None else f", {spell_lost(row['lost'])} of its shingles lost"
     return f"  removed   {REASONS_SAID[row['reason']]} {one_line(row['duplicate_of'])}{lost}"
 
 
@@ -306,11 +299,6 @@ def _ask(run: FinishedRun, question: str, name: str) -> list[dict[str, Any]]:
     ids = pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(spelled))
     found: list[dict[str, Any]] = run.sql(question, wanted=pa.Table.from_arrays([ids], ["id"])).to_pylist()
     return found
-
-
-def _spelled(resemblance: float | None) -> str:
-    """Return a resemblance with three decimals; a dash for kinds without one."""
-    return "-" if resemblance is None else f"{resemblance:.3f}"
 
 
 def _short(text: str, width: int = WIDTH // 2) -> str:
@@ -362,7 +350,7 @@ def show_removed(run: FinishedRun) -> str:
 
 def _family(row: dict[str, Any]) -> str:
     named = _named(row["kept"], row["url"], 44)
-    return f"  {row['documents']:>9,}  {_share(row['least']):>11}  {lost_share(row['lost']):>6}  {named}"
+    return f"  {row['documents']:>9,}  {spell_share(row['least']):>11}  {spell_lost(row['lost']):>6}  {named}"
 
 
 def _others(row: dict[str, Any]) -> str:
@@ -379,15 +367,5 @@ def _named(doc_id: str, url: str | None, width: int) -> str:
 
 
 def _removed(row: dict[str, Any]) -> str:
-    values = f"{row['reason']:<6}  {_share(row['resemblance']):>5}  {lost_share(row['lost']):>6}"
+    values = f"{row['reason']:<6}  {spell_share(row['resemblance']):>5}  {spell_lost(row['lost']):>6}"
     return f"    {values}  {one_line(row['doc_id'])}"
-
-
-def _share(value: float | None) -> str:
-    """Return a resemblance with three decimals; a dash for kinds without one."""
-    return "-" if value is None else f"{value:.3f}"
-
-
-def lost_share(value: float | None) -> str:
-    """Return a share as a percentage; a dash where it was not counted. A little is never shown as nothing."""
-    return "-" if value is None else "< 0.1%" if 0 < value < LEAST else f"{value:.1%}"

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser
 from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
+from nddup.ground.shown import spell_share
 from nddup.report.for_review import SHOWN, decisive_of, find_closest
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
@@ -63,7 +64,7 @@ def test_the_closest_are_those_of_the_table(run: Path, capsys: pytest.CaptureFix
     assert [(one.measured, one.doc_a, one.doc_b) for one in found] == expected(run, 7)
     assert main(["show", str(run), "--borderline", "7"]) == 0
     told = capsys.readouterr().out
-    assert all(f"{one.measured:.4g}  {one.doc_a}  {one.doc_b}" in told for one in found)
+    assert all(f"{spell_share(one.measured)}  {one.doc_a}  {one.doc_b}" in told for one in found)
     assert f"{run}/report/borderline.html" in told
 
 

@@ -88,7 +88,7 @@ def test_two_documents_are_compared(watched: Watched, address: str) -> None:
     expect(page.locator(".pair-head")).to_contain_text("b")
     only = [text.strip() for text in page.locator(".pair-rows mark.only").all_inner_texts()]
     assert only == ["changed words here", "and an end"]
-    expect(page.locator(".verdict")).to_contain_text("resemblance 0.364 of these texts; the run lists 0.900, exact")
+    expect(page.locator(".verdict")).to_contain_text("resemblance 0.363 of these texts; the run lists 0.900, exact")
     assert "8 shingles of 5 words in both, 4 only in A, 10 only in B" in page.locator(".verdict").inner_text()
     page.get_by_label("B", exact=True).select_option("2")
     expect(page.locator(".pair-rows mark.only")).to_have_text(["more"])

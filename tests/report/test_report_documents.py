@@ -63,7 +63,7 @@ def test_families_lead_to_what_a_document_stands_for(watched: Watched, address: 
     assert page.locator("#overview .largest .note").all_text_contents() == ["3 documents", *["2 documents"] * 3]
     page.get_by_role("link", name="All families").click()
     expect(page.locator("#documents h1")).to_have_text("Families")
-    expect(page.locator("#documents .status")).to_have_text("4 of 10 documents")
+    expect(page.locator("#documents .status")).to_have_text("4 families of 10 documents")
     expect(page.locator("nav [aria-current]")).to_have_text("Families")
     page.locator("#documents .rows a").first.click()
     expect(page.locator("#document h1")).to_contain_text("b")

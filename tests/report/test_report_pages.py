@@ -224,7 +224,7 @@ def test_the_first_page_answers_three_questions(
     assert said in answers
     assert f"2 families differ in {HOSTILE}, with 5 documents." in answers
     assert "No family differs in lang." in answers
-    assert "notes on what was skipped, cut or limited, first: 1 file skipped" in answers
+    assert "notes on what was skipped, cut or limited, the first: 1 file skipped" in answers
     expect(questions.nth(2)).to_contain_text("1 record became no document: 1 truncated.")
     assert len({link.bounding_box()["y"] for link in page.locator("nav a").all()}) == 1  # type: ignore[index]
     page.get_by_role("link", name="25.1 % of a removed text").click()

@@ -110,7 +110,7 @@
 
   function said(found, { length }, listed, { exact }) {
     const parts = [found.resemblance === 1 ? `Every shingle of ${nddup.plural(length, "word", "words")} of either is in the other` : `${nddup.plural(found.common, "shingle", "shingles")} of ${nddup.plural(length, "word", "words")} in both, ${count(found.a.shingles - found.common)} only in A, `
-      + `${count(found.b.shingles - found.common)} only in B: resemblance ${found.resemblance.toFixed(3)} of these texts`];
+      + `${count(found.b.shingles - found.common)} only in B: resemblance ${nddup.share(Math.floor(1000 * found.resemblance + 1e-6))} of these texts`];
     if (listed >= 0) parts.push(exact ? `the run lists ${nddup.share(listed)}, exact` : `the sketches estimate ${nddup.share(listed)}`);
     if ([found.a, found.b].some((side) => side.text.length >= STORED)) parts.push(`only the first ${count(STORED)} characters are stored`);
     const places = countUncompared(found);

@@ -6,8 +6,8 @@
     longest: "the longest", "first-id": "the one with the smallest id", first: "the first of the collection", "shortest-url": "the one with the shortest address",
     newest: "the newest capture", oldest: "the oldest capture",
   };
-  const REMOVED = { exact: "it has the same content as ", equal: "it has the same sketch as ", near: "it is a near-duplicate of ", forced: "keep.force says so; it is a near-duplicate of " };
-  const STATES = ["kept", "same content", "same sketch", "near-duplicate", "by keep.force"];
+  const REMOVED = { exact: "it has the same content as ", equal: "it has the same text as ", near: "it is a near-duplicate of ", forced: "keep.force says so; it is a near-duplicate of " };
+  const STATES = ["kept", "same content", "same text", "near-duplicate", "by keep.force"];
   const TEXT = 4_000; // characters shown at first
 
   const compareLink = (a, b, text) => h("a", { href: nddup.href("compare", a, b) }, text);

@@ -22,7 +22,8 @@
     if (SORTS[state.sort].compare) rows.sort(SORTS[state.sort].compare);
     if (state.reverse) rows.reverse();
     const all = nddup.plural(data.documents.shown, "document", "documents");
-    parts.status.textContent = message || (rows.length === data.documents.shown ? all : `${count(rows.length)} of ${all}`);
+    const few = state.outcome === "family" ? `${nddup.plural(rows.length, "family", "families")} of ${all}` : `${count(rows.length)} of ${all}`;
+    parts.status.textContent = message || (rows.length === data.documents.shown ? all : few);
     parts.empty.hidden = rows.length > 0 || Boolean(message);
     parts.rows = rows;
     parts.list.set(rows, { sort: state.sort, isDescending: isDescending(), keep });
@@ -121,6 +122,7 @@
     },
     async show(view, summary, { params }) {
       Object.assign(state, nddup.stateOf(params, PLAIN));
+      if (state.outcome === "family" && !params.has("sort")) state.sort = "stands";
       if (!(state.sort in SORTS)) state.sort = PLAIN.sort;
       if (!(state.outcome in nddup.outcomes)) state.outcome = "";
       parts.filters.fill();

@@ -3,7 +3,7 @@
 (() => {
   const OUTCOMES = {
     family: "kept, of a family", kept: "kept, has near-duplicates", unique: "kept, unique", removed: "removed", exact: "removed: same content",
-    equal: "removed: same sketch", near: "removed: near-duplicate", forced: "removed: by keep.force",
+    equal: "removed: same text", near: "removed: near-duplicate", forced: "removed: by keep.force",
   };
   const STATES = ["kept", "exact", "equal", "near", "forced"];
   const SITE = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#:@]+)/i;
@@ -112,7 +112,7 @@
   nddup.documentLink = (id, text, properties) => nddup.h("a", { href: nddup.href("document", id), ...properties }, nddup.foreign(text || id));
 
   // The outcome of a document in words; for a removed one, with a link to the kept one.
-  const REMOVED = [null, "same content as", "same sketch as", "near-duplicate of", "by keep.force, near"];
+  const REMOVED = [null, "same content as", "same text as", "near-duplicate of", "by keep.force, near"];
   nddup.outcome = (state, of) => (!state ? "kept" : of ? [`removed: ${REMOVED[state]} `, nddup.documentLink(of)] : "removed: by keep.force");
 
   // How a resemblance of the run was got: of all shingles of two texts, or from their sketches.

@@ -61,6 +61,7 @@
   }
 
   function reveal(name, view) {
+    opening.hidden = true; // before a list measures its place
     for (const other of document.querySelectorAll(".view")) other.hidden = other !== view;
     const isFamilies = name === "documents" && nddup.target().params.get("outcome") === "family";
     const entry = isFamilies ? "families" : UNDER[name] || name;
@@ -84,7 +85,6 @@
     data = await nddup.load("summary");
     document.getElementById("run-path").textContent = data.run;
     await route();
-    opening.hidden = true;
     document.documentElement.dataset.ready = "";
     addEventListener("hashchange", () => {
       if (!location.hash.startsWith("#/") && location.hash) return; // an anchor in the page

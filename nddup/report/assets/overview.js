@@ -47,12 +47,12 @@
   const MEANS = {
     "records read": "A record is one document as a file holds it: a page, a line, an element.",
     rejected: "Records that became no document, each with its reason: see Run.",
-    documents: "Records with an id and a text. Two documents have the same sketch, a sample of their shingles, when nothing tells them apart.",
+    documents: "Records with an id and a text.",
     "near-duplicate pairs": "Two documents that share at least so much of their shingles, runs of consecutive words.",
     clusters: "Sets in which every two documents are near-duplicates and to which none can be added. Two sets may overlap.",
     kept: "The documents to keep: one of each group of near-duplicates, and every unique one.",
     removed: "The documents to drop. Each is a near-duplicate of a kept one, which is named beside it.",
-    "distinct sketches": "Documents with equal sketches count once here.",
+    "different texts": "Documents with the same text count once here.",
   };
   const explained = (name) => (MEANS[name]
     ? h("details", { class: "what" }, h("summary", null, name), h("p", null, MEANS[name])) : name);
@@ -119,7 +119,7 @@
   }
 
   const limits = (notes) => (notes.length
-    ? line("open", h("a", { href: "#limits" }, nddup.plural(notes.length, "note", "notes")), ` on what was skipped, cut or limited, first: ${notes[0]}.`)
+    ? line("open", h("a", { href: "#limits" }, nddup.plural(notes.length, "note", "notes")), ` on what was skipped, cut or limited${notes.length > 1 ? ", the first" : ""}: ${notes[0]}.`)
     : line("good", "No limit took effect: nothing was skipped, cut or replaced."));
 
   function disagreeing(columns) {
@@ -139,12 +139,12 @@
 
   const CLOSE = 3; // whole percents from the threshold on
   function strange(data) {
-    const { short: { tokens, clusters, largest, min_tokens: least }, rejects, documents, rule, histograms: { resemblance } } = data;
+    const { short: { tokens, clusters, largest }, rejects, documents, rule, histograms: { resemblance } } = data;
     const told = [];
     const rejected = rejects.reasons.reduce((sum, [, number]) => sum + number, 0);
     if (rejected) told.push(line("open", h("a", { href: "#/run" }, nddup.plural(rejected, "record", "records")), ` became no document: ${rejects.reasons.slice(0, 3).map(([reason, number]) => `${count(number)} ${reason}`).join(", ")}.`));
     if (clusters) told.push(line("open", h("b", null, `${nddup.plural(clusters, "cluster holds", "clusters hold")} only very short texts`),
-      `, under ${tokens} tokens, the largest ${nddup.plural(largest, "document", "documents")}: messages and empty forms. `, h("code", null, `--set input.min_tokens=${tokens}`), ` leaves them out (here ${count(least)}).`));
+      `, under ${tokens} tokens, the largest ${nddup.plural(largest, "document", "documents")}: messages and empty forms. `, h("code", null, `--set input.min_tokens=${tokens}`), ` leaves them out.`));
     const [first] = documents.largest;
     if (first && documents.all >= 100 && (first[3] + 1) / documents.all > 0.02) {
       told.push(line("open", `One family holds ${nddup.percent(first[3] + 1, documents.all)} of all documents: `, h("a", { href: nddup.href("document", first[0]) }, "look at it"), "."));
