@@ -24,7 +24,7 @@ from nddup.report.diff_page import choose_changes, draw_changes
 from nddup.settings.load import read_stored
 from nddup.settings.plan import kind_of, threshold_of
 from nddup.settings.schema import SOURCE_COLUMN
-from nddup.stages.diff_runs import DiffRule, diff_runs, join_runs, see_names
+from nddup.stages.diff_runs import DiffRule, diff_runs, join_runs, list_later, see_names
 from nddup.storage.local_storage import LocalStorage, require_apart, written_apart
 from nddup.tables import DOCUMENTS, KEEP, NAMES
 from nddup.tables.features import DIFF_TABLES
@@ -132,9 +132,6 @@ class Difference(NamedTuple):
 
 HEADER = "_DIFF.json"
 PAGE = "index.html"
-
-ROW_TABLES = {"documents": "later_rows", "keep": "later_keep"}
-"""The tables of later rows, and what `diff_runs` calls them."""
 
 
 def diff_finished(before: FinishedRun, after: FinishedRun) -> Difference:
@@ -254,12 +251,8 @@ def _spelled(value: object) -> str:
 
 def queries() -> dict[str, str]:
     """Return the query for the rows of each table as it is written, sorted by its first columns."""
-    columns = {"documents": [name for name in DOCUMENTS.names if name != "doc_key"], "keep": KEEP.names}
-    found = {name: f"SELECT * FROM {name} ORDER BY {', '.join(t.names[:2])}" for name, t in DIFF_TABLES.items()}  # noqa: S608
-    for name, kept in ROW_TABLES.items():
-        listed = ", ".join(f"d.{column}" for column in columns[name])
-        found[name] = f"SELECT {listed} FROM {kept} AS d ORDER BY d.doc_id"  # noqa: S608 - our names
-    return found
+    made = {name: f"SELECT * FROM {name} ORDER BY {', '.join(t.names[:2])}" for name, t in DIFF_TABLES.items()}  # noqa: S608
+    return made | {name: f"{list_later(name)} ORDER BY d.doc_id" for name in ("documents", "keep")}
 
 
 def draw_page(run: FinishedRun, before: str, after: str, found: Difference) -> str:

@@ -181,6 +181,21 @@ class _SparkTables(SparkEngine, FinishedRun):
     def __init__(self, session: SparkSession, folder: Folder) -> None:
         FinishedRun.__init__(self, folder)
         SparkEngine.__init__(self, session)
+        self._access, self._mark = access_of(session), f"nddup {uuid4().hex}"
+
+    def hold(self, name: str, rows: DataFrame) -> None:
+        """As `SparkEngine.hold`, but as a checkpoint, as the run's own tables are.
+
+        What is only persisted has the plan of all tables under it, once for each time that one is read.
+        """
+        with self._access.marking(f"{self._mark} {name}"):
+            self.stored[name] = self._access.checkpoint(rows)
+        self.stored[name].createOrReplaceTempView(name)
+
+    def forget(self) -> None:
+        """As `Engine.forget`."""
+        super().forget()
+        self._access.free(lambda mark: mark.startswith(self._mark))
 
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:
         """As `FinishedRun.transform_text`. A line may be too long for a row, so Spark splits the text at tabs."""
@@ -243,7 +258,6 @@ class FramesRun(_SparkTables):
     def __init__(self, spark: SparkSession, frames: Mapping[str, DataFrame], metrics: RunMetrics) -> None:
         super().__init__(session_beside(spark), NoFolder("run on Spark", frames, metrics))
         self._names = set(frames)
-        self._access, self._mark = access_of(self.session), f"nddup {uuid4().hex}"
         for name, frame in frames.items():
             self.share(name, frame)
 
@@ -254,20 +268,6 @@ class FramesRun(_SparkTables):
         else:
             self.share(name, rows)
         self._seen.append(name)
-
-    def hold(self, name: str, rows: DataFrame) -> None:
-        """As `SparkEngine.hold`, but as a checkpoint, as the run's own tables are.
-
-        What is only persisted has the plan of all tables under it, once for each time that one is read.
-        """
-        with self._access.marking(f"{self._mark} {name}"):
-            self.stored[name] = self._access.checkpoint(rows)
-        self.stored[name].createOrReplaceTempView(name)
-
-    def forget(self) -> None:
-        """As `Engine.forget`."""
-        super().forget()
-        self._access.free(lambda mark: mark.startswith(self._mark))
 
     def close(self) -> None:
         """Drop every view, so that nothing here refers to the tables."""

@@ -1,12 +1,14 @@
 """What changed between two runs, on either engine: each step is one SELECT.
 
     documents and keep of both   --join_runs-->  joined      every document, with what differs
-    joined, names                -->  family_changes
+    joined, names                --see_names-->  the families that may differ, and their names
+    these                        -->  family_changes
     joined, components of both   -->  changes, with the cause of each verdict that changed
     both pairs                   -->  pair_changes
     both members                 -->  set_changes
     changes, and the later rows  -->  applied     the tables of the later run, of the earlier one's
 
+Most families are the same in both runs: only `joined`, one row a document, is as large as the runs.
 The tables of the earlier run have names that begin with `before_`.
 """
 
@@ -34,10 +36,12 @@ BOTH = """
     SELECT coalesce(a.doc_id, b.doc_id) AS doc_id, a.doc_id IS NOT NULL AS was_there, b.doc_id IS NOT NULL AS is_there,
            a.doc_key AS key_before, a.content_fingerprint IS DISTINCT FROM b.content_fingerprint AS has_text,
            {values} AS has_values, {row} AS has_row, {kept} AS has_keep, a.kept AS kept_before, b.kept AS kept_after,
-           a.duplicate_of AS duplicate_of_before, b.duplicate_of AS duplicate_of_after
+           a.duplicate_of AS duplicate_of_before, b.duplicate_of AS duplicate_of_after,
+           CASE WHEN a.kept THEN a.doc_id ELSE a.duplicate_of END AS head_before,
+           CASE WHEN b.kept THEN b.doc_id ELSE b.duplicate_of END AS head_after
     FROM ({earlier}) AS a FULL OUTER JOIN ({later}) AS b ON a.doc_id = b.doc_id
 """
-"""Every document of either run."""
+"""Every document of either run, with the kept document of its family in both."""
 
 DIFFERING = """
     SELECT *, kept_before IS DISTINCT FROM kept_after OR duplicate_of_before IS DISTINCT FROM duplicate_of_after
@@ -58,9 +62,9 @@ OPEN = """
 """Documents with another verdict, but the same text and values."""
 
 ROOTED = """
-    SELECT d.doc_id, d.doc_key, coalesce(l.root, d.doc_key) AS root
-    FROM {before}documents AS d LEFT JOIN {labels} AS l ON d.doc_key = l.node
+    SELECT d.doc_id, d.doc_key, l.root FROM {before}documents AS d JOIN {labels} AS l ON d.doc_key = l.node
 """
+"""The documents that are connected with others, with the first of their component."""
 
 NEAR_TOUCHED = """
     SELECT o.doc_id FROM open_verdicts AS o JOIN {before}rooted AS r ON o.doc_id = r.doc_id
@@ -86,14 +90,20 @@ REORDERED = """
 """
 
 CHANGED = """
-    SELECT d.doc_id,
-           CASE WHEN NOT d.was_there THEN 'added' WHEN NOT d.is_there THEN 'gone' WHEN d.has_text THEN 'text'
-                WHEN d.has_verdict THEN 'verdict' ELSE 'row' END AS change,
-           d.kept_before, d.kept_after, d.duplicate_of_before, d.duplicate_of_after,
-           CASE WHEN NOT d.has_verdict OR NOT d.was_there OR NOT d.is_there THEN CAST(NULL AS STRING)
-                WHEN d.has_text THEN 'text' WHEN d.has_values OR f.doc_id IS NOT NULL THEN 'values'
-                ELSE {others} END AS cause
+    SELECT {row}, CAST(NULL AS STRING) AS cause FROM differing AS d
+    WHERE NOT d.was_there OR NOT d.is_there OR NOT d.has_verdict
+    UNION ALL
+    SELECT {row}, CASE WHEN d.has_text THEN 'text' WHEN d.has_values OR f.doc_id IS NOT NULL THEN 'values'
+                       ELSE {others} END AS cause
     FROM differing AS d LEFT JOIN reforced AS f ON d.doc_id = f.doc_id {joined}
+    WHERE d.was_there AND d.is_there AND d.has_verdict
+"""
+"""Only verdicts that changed have a cause; only these rows move."""
+
+CHANGED_ROW = """
+    d.doc_id, CASE WHEN NOT d.was_there THEN 'added' WHEN NOT d.is_there THEN 'gone' WHEN d.has_text THEN 'text'
+                   WHEN d.has_verdict THEN 'verdict' ELSE 'row' END AS change,
+    d.kept_before, d.kept_after, d.duplicate_of_before, d.duplicate_of_after
 """
 
 OTHERS = "CASE WHEN t.doc_id IS NOT NULL THEN 'neighbours' WHEN o.doc_id IS NOT NULL THEN 'order' ELSE {last} END"
@@ -101,8 +111,8 @@ OTHERS = "CASE WHEN t.doc_id IS NOT NULL THEN 'neighbours' WHEN o.doc_id IS NOT 
 JOINED = "LEFT JOIN near_touched AS t ON d.doc_id = t.doc_id LEFT JOIN reordered AS o ON d.doc_id = o.doc_id"
 
 LATER = """
-    SELECT r.* FROM {name} AS r SEMI JOIN (SELECT doc_id FROM differing WHERE {has} AND is_there) AS d
-        ON r.doc_id = d.doc_id
+    SELECT {row} FROM {name} AS d SEMI JOIN (SELECT doc_id FROM differing WHERE {has} AND is_there) AS c
+        ON d.doc_id = c.doc_id
 """
 """The rows of the later run that the earlier one lacks."""
 
@@ -114,12 +124,25 @@ PAIRS = """
     WHERE a.doc_a IS NULL OR b.doc_a IS NULL
 """
 
-HEADS = """
-    SELECT doc_id, key_before, CASE WHEN kept_before THEN doc_id ELSE duplicate_of_before END AS head_before,
-           CASE WHEN kept_after THEN doc_id ELSE duplicate_of_after END AS head_after
-    FROM joined
+MOVED = "SELECT doc_id, key_before, head_before, head_after FROM joined WHERE head_before IS DISTINCT FROM head_after"
+"""The documents that went from one family to another."""
+
+UNSETTLED = f"SELECT head_before AS head FROM ({MOVED}) AS a UNION SELECT head_after AS head FROM ({MOVED}) AS b"  # noqa: S608
+"""The kept documents of families that may differ. All others have the same documents, and so the same name."""
+
+RENAMED = """
+    UNION SELECT l.doc_id AS head FROM live_names AS l JOIN before_names AS b ON l.doc_id = b.doc_id
+    WHERE l.name <> b.name
 """
-"""The family of each document in both runs."""
+"""Also those whose names differ, where the later run stored its own: it may have them from another one."""
+
+HEADS = f"""
+    {MOVED}
+    UNION ALL
+    SELECT d.doc_id, d.key_before, d.head_before, d.head_after
+    FROM joined AS d SEMI JOIN unsettled AS u ON d.head_before = u.head WHERE d.head_before = d.head_after
+"""  # noqa: S608 - our query
+"""The documents of these families, each with its family in both runs."""
 
 NAMED_MEETINGS = """
     SELECT b.name, l.name AS later, k.head_before, k.head_after, k.n
@@ -127,27 +150,30 @@ NAMED_MEETINGS = """
     LEFT JOIN live_names AS l ON k.head_after = l.doc_id
 """
 
-FAMILY_SIZES = """
-    SELECT {name} AS name, {head} AS head, CAST(sum(n) AS BIGINT) AS n FROM named WHERE {name} IS NOT NULL
-    GROUP BY {name}, {head}
-"""
+FAMILIES_MET = {
+    "met": "SELECT name, later, n FROM named WHERE name IS NOT NULL AND later IS NOT NULL",
+    "earlier": "SELECT name, head_before AS head, n FROM named WHERE name IS NOT NULL",
+    "later": "SELECT later AS name, head_after AS head, n FROM named WHERE later IS NOT NULL",
+}
+"""How many documents families share, and how many are in them: summed over the families in which the others are."""
 
 GROUPS = """
-    WITH gives AS (
+    WITH met AS ({met}),
+    earlier AS (SELECT name, head, CAST(sum(n) AS BIGINT) AS n FROM ({earlier}) AS e GROUP BY name, head),
+    later AS (SELECT name, head, CAST(sum(n) AS BIGINT) AS n FROM ({later}) AS l GROUP BY name, head),
+    gives AS (
         SELECT name, count(*) AS n, CAST(sum(CASE WHEN name = later THEN n ELSE 0 END) AS BIGINT) AS stay
-        FROM {sets}met GROUP BY name
+        FROM met GROUP BY name
     ),
-    takes AS (SELECT later, count(*) AS n FROM {sets}met GROUP BY later),
+    takes AS (SELECT later, count(*) AS n FROM met GROUP BY later),
     counted AS (
         SELECT coalesce(a.name, b.name) AS name, coalesce(a.n, 0) AS before, coalesce(b.n, 0) AS after,
                coalesce(a.stay, 0) AS stay, coalesce(b.takes_from, 0) AS takes_from,
                coalesce(a.gives_to, 0) AS gives_to, a.head AS head_before, b.head AS head_after
         FROM (
-            SELECT s.name, s.head, s.n, g.stay, g.n AS gives_to
-            FROM {sets}earlier_sizes AS s LEFT JOIN gives AS g ON s.name = g.name
+            SELECT s.name, s.head, s.n, g.stay, g.n AS gives_to FROM earlier AS s LEFT JOIN gives AS g ON s.name = g.name
         ) AS a FULL OUTER JOIN (
-            SELECT s.name, s.head, s.n, t.n AS takes_from
-            FROM {sets}later_sizes AS s LEFT JOIN takes AS t ON s.name = t.later
+            SELECT s.name, s.head, s.n, t.n AS takes_from FROM later AS s LEFT JOIN takes AS t ON s.name = t.later
         ) AS b ON a.name = b.name
     )
     SELECT name,
@@ -181,37 +207,39 @@ SET_NAMES = """
     FROM (SELECT DISTINCT cluster_id FROM own_sets) AS s LEFT JOIN matched_sets AS m ON s.cluster_id = m.doc_id
 """
 
-SET_MET = "SELECT m.name, n.name AS later, m.n FROM set_meetings AS m JOIN set_names AS n ON m.head = n.doc_id"
-
-EARLIER_SET_SIZES = """
-    SELECT cluster_id AS name, cluster_id AS head, count(*) AS n FROM before_own_sets GROUP BY cluster_id
-"""
-
-LATER_SET_SIZES = """
-    SELECT n.name, s.cluster_id AS head, count(*) AS n
-    FROM own_sets AS s JOIN set_names AS n ON s.cluster_id = n.doc_id GROUP BY n.name, s.cluster_id
-"""
+SETS_MET = {
+    "met": "SELECT m.name, n.name AS later, m.n FROM set_meetings AS m JOIN set_names AS n ON m.head = n.doc_id",
+    "earlier": "SELECT cluster_id AS name, cluster_id AS head, 1 AS n FROM before_own_sets",
+    "later": "SELECT n.name, s.cluster_id AS head, 1 AS n"
+    " FROM own_sets AS s JOIN set_names AS n ON s.cluster_id = n.doc_id",
+}
+"""Likewise of sets."""
 
 APPLIED = {
     "documents": """
         SELECT {row} FROM earlier_documents AS d ANTI JOIN (
-            SELECT doc_id FROM changes WHERE change = 'gone' UNION SELECT doc_id FROM later_rows
+            SELECT doc_id FROM changes WHERE change = 'gone' UNION SELECT doc_id FROM ({later}) AS l
         ) AS c ON d.doc_id = c.doc_id
-        UNION ALL SELECT {row} FROM later_rows AS d
+        UNION ALL {later}
     """,
     "keep": """
-        SELECT {keep} FROM before_keep AS d ANTI JOIN (
-            SELECT doc_id FROM changes WHERE change = 'gone' UNION SELECT doc_id FROM later_keep
+        SELECT {row} FROM before_keep AS d ANTI JOIN (
+            SELECT doc_id FROM changes WHERE change = 'gone' UNION SELECT doc_id FROM ({later}) AS l
         ) AS c ON d.doc_id = c.doc_id
-        UNION ALL SELECT {keep} FROM later_keep AS d
+        UNION ALL {later}
     """,
     "families": """
-        SELECT d.name, d.head AS doc_id, d.n AS documents
-        FROM earlier_sizes AS d ANTI JOIN family_changes AS c ON d.name = c.name
+        SELECT d.name, d.doc_id, d.documents FROM earlier_families AS d ANTI JOIN family_changes AS c ON d.name = c.name
         UNION ALL SELECT c.name, c.doc_id, c.after AS documents FROM family_changes AS c WHERE c.after > 0
     """,
 }
 """What the tables of the earlier run become when a diff is applied to them."""
+
+HAS = {"documents": "has_row", "keep": "has_keep"}
+"""The column of `joined` that says whether the rows of a table differ."""
+
+ROWS = {"documents": tuple(name for name in DOCUMENTS.names if name != "doc_key"), "keep": KEEP.names}
+"""Their columns that a diff has."""
 
 
 class DiffRule(NamedTuple):
@@ -272,13 +300,16 @@ def see_names(engine: Engine, *, before: bool, after: bool) -> None:
         before: whether it has `before_names` already, as the earlier run stored them.
         after: whether the later run has `names`.
     """
-    engine.materialise("heads", HEADS)
-    engine.materialise("meetings", MEETINGS)
-    if not before:
-        name_first(engine, "SELECT doc_id, key_before AS doc_key, head_before AS head FROM heads")
     if after:
         engine.materialise("live_names", "SELECT name, doc_id FROM names WHERE doc_id IS NOT NULL")
-    else:
+    if after and not before:
+        name_first(engine, "SELECT doc_id, key_before AS doc_key, head_before AS head FROM joined")
+    engine.materialise("unsettled", UNSETTLED + (RENAMED if after else ""))
+    engine.materialise("heads", HEADS)
+    engine.materialise("meetings", MEETINGS)
+    if not after and not before:
+        name_first(engine, "SELECT doc_id, key_before AS doc_key, head_before AS head FROM heads")
+    if not after:
         engine.materialise(
             "family_members", "SELECT doc_id, head_after AS head FROM heads WHERE head_after IS NOT NULL"
         )
@@ -291,8 +322,7 @@ def diff_runs(engine: Engine, rule: DiffRule) -> None:
     Args:
         engine: as `join_runs` and `see_names` leave it; with `pairs` and `members` of the later run, `before_pairs` and
             `before_members` of the earlier one; and `reforced` (doc_id), the documents that keep.force names in one run
-            alone, or otherwise. It gets `changes`, `pair_changes`, `family_changes`, `set_changes`, and `later_rows`
-            and `later_keep`, the rows of the later `documents` and `keep` that the earlier run lacks.
+            alone, or otherwise. It gets `changes`, `pair_changes`, `family_changes` and `set_changes`.
         rule: what is known of the runs.
 
     Cost: a full outer join of `pairs`; of the documents only rows that differ, and a count of each two families that
@@ -302,23 +332,28 @@ def diff_runs(engine: Engine, rule: DiffRule) -> None:
     engine.materialise("differing", DIFFERING)
     engine.materialise("touched", TOUCHED)
     _find_causes(engine, rule)
-    engine.materialise("later_rows", LATER.format(name="documents", has="has_row"))
-    engine.materialise("later_keep", LATER.format(name="keep", has="has_keep"))
     engine.materialise("pair_changes", PAIRS)
     _find_families(engine)
     _find_sets(engine)
 
 
+def list_later(name: str) -> str:
+    """Return the query for the rows of `documents`, without `doc_key`, or of `keep` that the earlier run lacks."""
+    return LATER.format(name=name, row=_listed(ROWS[name]), has=HAS[name])
+
+
 def apply_diff(name: str) -> str:
     """Return the query for a table of the later run, made of the earlier run's and the diff.
 
-    An engine answers it after `diff_runs`; for `documents` it must see `earlier_documents`, with all their columns.
+    An engine answers it after `diff_runs`; for `documents` it must see `earlier_documents`, with all their columns, for
+    `families` `earlier_families`, as the answer has them.
 
     Args:
         name: `documents`, without `doc_key`; `keep`; or `families`: name, kept document, number of documents.
     """
-    row = [column for column in DOCUMENTS.names if column != "doc_key"]
-    return APPLIED[name].format(row=_listed(row), keep=_listed(KEEP.names))
+    if name not in ROWS:
+        return APPLIED[name]
+    return APPLIED[name].format(row=_listed(ROWS[name]), later=list_later(name))
 
 
 def _listed(columns: Sequence[str]) -> str:
@@ -339,7 +374,7 @@ def _find_causes(engine: Engine, rule: DiffRule) -> None:
     """Make `changes`. Only verdicts that no cause of their own explains need the components."""
     engine.materialise("open_verdicts", OPEN)
     if not rule.same_settings or not engine.count("open_verdicts", {"n": "count(*)"})["n"]:
-        engine.materialise("changes", CHANGED.format(others="'settings'", joined=""))
+        engine.materialise("changes", CHANGED.format(row=CHANGED_ROW, others="'settings'", joined=""))
         return
     for before, threshold in (("before_", rule.before), ("", rule.after)):
         labels = label_documents(engine, threshold, before=before)
@@ -350,16 +385,14 @@ def _find_causes(engine: Engine, rule: DiffRule) -> None:
         engine.materialise(f"{before}turns", TURNS.format(before=before))
     engine.materialise("reordered", REORDERED)
     last = "'other'" if rule.same_versions else "'version'"
-    engine.materialise("changes", CHANGED.format(others=OTHERS.format(last=last), joined=JOINED))
+    others = OTHERS.format(last=last)
+    engine.materialise("changes", CHANGED.format(row=CHANGED_ROW, others=others, joined=JOINED))
 
 
 def _find_families(engine: Engine) -> None:
     """Make `family_changes` of how many documents each two families share."""
     engine.materialise("named", NAMED_MEETINGS)
-    engine.materialise("met", "SELECT name, later, n FROM named WHERE name IS NOT NULL AND later IS NOT NULL")
-    engine.materialise("earlier_sizes", FAMILY_SIZES.format(name="name", head="head_before"))
-    engine.materialise("later_sizes", FAMILY_SIZES.format(name="later", head="head_after"))
-    engine.materialise("family_changes", GROUPS.format(sets="", last="doc_id"))
+    engine.materialise("family_changes", GROUPS.format(last="doc_id", **FAMILIES_MET))
 
 
 def _find_sets(engine: Engine) -> None:
@@ -369,7 +402,4 @@ def _find_sets(engine: Engine) -> None:
     engine.materialise("set_meetings", SET_MEETINGS)
     make_seen(engine, MATCHED_SETS, SET_OVERLAPS, partial(match_batches, table=MATCHED_SETS), by=("one",))
     engine.materialise("set_names", SET_NAMES)
-    engine.materialise("set_met", SET_MET)
-    engine.materialise("set_earlier_sizes", EARLIER_SET_SIZES)
-    engine.materialise("set_later_sizes", LATER_SET_SIZES)
-    engine.materialise("set_changes", GROUPS.format(sets="set_", last="cluster_id"))
+    engine.materialise("set_changes", GROUPS.format(last="cluster_id", **SETS_MET))

@@ -1,10 +1,12 @@
 """Random histories: a diff applied to the earlier tables gives the later ones; causes are as they are defined."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -57,11 +59,27 @@ def require_applied(run: FinishedRun, before: str, after: str) -> None:
     run.see("earlier_documents", pq.read_table(f"{before}/documents"))
     assert spelled(run.sql(apply_diff("documents")).to_pylist()) == spelled(documents)
     assert spelled(run.sql(apply_diff("keep")).to_pylist()) == spelled(table(after, "keep"))
-    names = {row["doc_id"]: row["name"] for row in run.sql("SELECT * FROM live_names").to_pylist()}
-    sizes = Counter(row["duplicate_of"] or row["doc_id"] for row in table(after, "keep") if in_family(row))
-    families = [{"name": names[head], "doc_id": head, "documents": n} for head, n in sizes.items()]
-    assert spelled(run.sql(apply_diff("families")).to_pylist()) == spelled(families)
-    assert len(set(names.values())) == len(families)
+    earlier = list_families(before, first_names(before))
+    run.see("earlier_families", pa.Table.from_pylist(earlier))
+    live = {row["doc_id"]: row["name"] for row in run.sql("SELECT * FROM live_names").to_pylist()}
+    later = list_families(after, {row["doc_id"]: row["name"] for row in earlier} | live)
+    assert spelled(run.sql(apply_diff("families")).to_pylist()) == spelled(later)
+    assert len({row["name"] for row in later}) == len(later)
+
+
+def first_names(run: str) -> dict[str, str]:
+    """Return the oldest document of each family."""
+    keys = {row["doc_id"]: row["doc_key"] for row in table(run, "documents")}
+    names = dict[str, str]()
+    for row in sorted((row for row in table(run, "keep") if in_family(row)), key=lambda row: keys[row["doc_id"]]):
+        names.setdefault(row["duplicate_of"] or row["doc_id"], row["doc_id"])
+    return names
+
+
+def list_families(run: str, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the name, the kept document and the size of each family."""
+    sizes = Counter(row["duplicate_of"] or row["doc_id"] for row in table(run, "keep") if in_family(row))
+    return [{"name": names[head], "doc_id": head, "documents": n} for head, n in sizes.items()]
 
 
 def in_family(row: dict[str, Any]) -> bool:
