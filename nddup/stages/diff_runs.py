@@ -171,7 +171,8 @@ GROUPS = """
                coalesce(a.stay, 0) AS stay, coalesce(b.takes_from, 0) AS takes_from,
                coalesce(a.gives_to, 0) AS gives_to, a.head AS head_before, b.head AS head_after
         FROM (
-            SELECT s.name, s.head, s.n, g.stay, g.n AS gives_to FROM earlier AS s LEFT JOIN gives AS g ON s.name = g.name
+            SELECT s.name, s.head, s.n, g.stay, g.n AS gives_to
+            FROM earlier AS s LEFT JOIN gives AS g ON s.name = g.name
         ) AS a FULL OUTER JOIN (
             SELECT s.name, s.head, s.n, t.n AS takes_from FROM later AS s LEFT JOIN takes AS t ON s.name = t.later
         ) AS b ON a.name = b.name

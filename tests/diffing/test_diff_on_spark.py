@@ -35,6 +35,7 @@ def test_a_diff_on_spark_is_that_of_this_machine(tmp_path: Path, spark: "SparkSe
     assert here.causes.keys() >= {"text", "neighbours"}
     for name in queries():
         rows = [pq.read_table(tmp_path / where / name) for where in ("here", "there")]
+        assert rows[0].num_rows
         assert rows[0].to_pylist() == rows[1].to_pylist(), name
 
 

@@ -1,9 +1,10 @@
-"""A diff of small tables on both engines: documents and their causes, pairs, families and sets."""
+"""A diff of small tables: documents and their causes, pairs, families and sets."""
 
 from typing import Any
 
 import pyarrow as pa
 
+from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.matching.threshold import Threshold
 from nddup.stages.diff_runs import DiffRule, apply_diff, diff_runs, join_runs, list_later, see_names
@@ -52,8 +53,9 @@ def see_both(engine: Engine, rule: DiffRule = RULE) -> None:
     join_runs(engine, rule)
 
 
-def test_a_diff_on_both_engines(engine: Engine) -> None:
+def test_a_diff_of_every_kind() -> None:
     """Every kind of change, its cause, and what becomes of families and sets, which keep the names of most of them."""
+    engine = DuckEngine("test")
     see_both(engine)
     see_names(engine, before=False, after=False)
 
@@ -78,9 +80,10 @@ def test_a_diff_on_both_engines(engine: Engine) -> None:
     assert rows_of(engine.sql(apply_diff("keep"))) == rows_of(engine.sql("SELECT * FROM keep"))
 
 
-def test_sketches_are_compared_where_settings_differ(engine: Engine) -> None:
+def test_sketches_are_compared_where_settings_differ() -> None:
     """Verdicts are then due to the settings, unless the text is another; equal sketches make no row."""
     rule = RULE._replace(same_settings=False)
+    engine = DuckEngine("test")
     see_both(engine, rule)
     see_names(engine, before=False, after=False)
 
@@ -92,8 +95,9 @@ def test_sketches_are_compared_where_settings_differ(engine: Engine) -> None:
     assert len(engine.sql(list_later("documents"))) == 3
 
 
-def test_names_that_are_stored_stay(engine: Engine) -> None:
+def test_names_that_are_stored_stay() -> None:
     """A name that no family has any more is never given again, and a new family takes another id of its own."""
+    engine = DuckEngine("test")
     see_both(engine)
     names = {"a": "a", "the old one": "d", "x": "x", "p": "p", "b": None, "n": None, "f": None, "f~2": None}
     see_rows(engine, NAMES, [{"name": name, "doc_id": one} for name, one in names.items()], name="before_names")
