@@ -1,7 +1,8 @@
 """Delta and Iceberg tables as INPUT: one snapshot of each, copied by its own library to plain Parquet of this machine.
 
-    find_table      INPUT path    -> the table that it names, with `@VERSION` or at its newest; None for all else
-    copy_snapshot   a table       -> its rows as they are in that version: files in `tables` of the cache
+    find_table      INPUT path      -> the table that it names, with `@VERSION` or at its newest; None for all else
+    find_bucket_table   an address  -> the same for a table in a bucket
+    copy_snapshot   a table         -> its rows as they are in that version: files in `tables` of the cache
 
 The log of a table says which rows count: deleted ones are left out, partition columns are columns, and every row has
 the columns of the version. What a library cannot read so, such as equality deletes, is refused. A version never
@@ -10,11 +11,13 @@ changes, so a copy is made once. Data files outside the folder of the table are 
 
 import json
 import os
+import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, flock
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -26,7 +29,10 @@ import pyarrow as pa
 from nddup.errors import ConfigError, NddupError, OutputError, first_line, is_full
 from nddup.ground.own_files import make_own
 from nddup.ground.start_up import CACHE_FOLDER, cache_folder
-from nddup.scanning.input_files import split_version
+from nddup.remote.addresses import RemoteFile, is_remote, spell_bare
+from nddup.remote.buckets import client_of, list_bucket
+from nddup.remote.fetch import read_remote
+from nddup.scanning.input_files import Placed, percent_spelled, split_version
 
 PART_BYTES = 64 << 20
 """Bytes of rows in memory after which a copy goes on in another file, which another worker may read."""
@@ -37,6 +43,14 @@ UNUSED_SECONDS = 30 * 86_400
 LIBRARIES = {"Delta": ("delta", "deltalake"), "Iceberg": ("iceberg", "pyiceberg")}
 """The extra of the package, and the library, that reads each kind of table."""
 
+METADATA = ".metadata.json"
+
+_HADOOP = re.compile(r"^s3[an]://")
+"""How Hadoop's programs spell an address of S3."""
+
+_pinned: dict[str, str] = {}
+"""The addresses of tables in buckets with the version that was found."""
+
 VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 _BY_LIBRARY = {"deletionVectors", "columnMapping"}
@@ -44,10 +58,10 @@ _BY_LIBRARY = {"deletionVectors", "columnMapping"}
 
 
 class TablePath(NamedTuple):
-    """A table of this machine: `Delta` or `Iceberg`, its folder, and the version asked for; None for the newest."""
+    """A table: `Delta` or `Iceberg`, its folder or address, and the version asked for; None for the newest."""
 
     kind: str
-    folder: Path
+    folder: str
     version: int | None
 
 
@@ -56,6 +70,16 @@ class Snapshot(NamedTuple):
 
     name: str
     files: list[tuple[str, int]]
+
+    def placed(self, above: str) -> dict[str, Placed]:
+        """Return the files by their paths, named as if they were in a folder of that name below `above`."""
+        return {
+            os.path.realpath(path): Placed(
+                percent_spelled(above), percent_spelled(f"{above}/{self.name}/{path.rpartition('/')[2]}"), size, 0,
+                version=self.name,
+            )
+            for path, size in self.files
+        }  # fmt: skip
 
 
 class _Opened(NamedTuple):
@@ -75,16 +99,39 @@ def find_table(path: str) -> TablePath | None:
     kind = _kind_of(Path(folder))
     if kind is None or find_spec(LIBRARIES[kind][1]) is None:
         return None
-    return TablePath(kind, Path(folder), version)
+    return TablePath(kind, str(Path(folder)), version)
+
+
+def find_bucket_table(url: str) -> TablePath | None:
+    """Return the table that an address in a bucket names, as `find_table`.
+
+    Raises OSError and ConfigError, as `list_bucket`. Cost: two listings, three where the address ends like a version.
+    """
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    above, mark, version = url.rstrip("/").rpartition("@")
+    is_version = bool(mark) and version.isascii() and version.isdigit() and not list_bucket(url)
+    folder = above if is_version else url.rstrip("/")
+    kind = "Delta" if list_bucket(f"{folder}/_delta_log") else None
+    if kind is None and any(name.endswith(METADATA) for name in list_bucket(f"{folder}/metadata")):
+        kind = "Iceberg"
+    if kind is None or find_spec(LIBRARIES[kind][1]) is None:
+        return None
+    return TablePath(kind, folder, int(version) if is_version else None)
 
 
 def pinned(path: str) -> str:
-    """Return the path of a table with the version that it has now, if it names none; another path as it is."""
+    """Return the path of a table with the version that it has now, if it names none; another path as it is.
+
+    Of a table in a bucket, with the version that was found last.
+    """
+    if is_remote(path):
+        return _pinned.get(path.rstrip("/"), path)
     table = find_table(path)
     if table is None or table.version is not None:
         return path
-    with _as_refused(table):
-        return f"{path.rstrip('/')}@{_open(table).version}"
+    with _as_refused(table), _draft(_copies()) as mirror:
+        return f"{path.rstrip('/')}@{_open(table, mirror).version}"
 
 
 def copy_snapshot(table: TablePath) -> Snapshot:
@@ -96,54 +143,69 @@ def copy_snapshot(table: TablePath) -> Snapshot:
 
     Cost: at the first time, reads the version once, and writes it.
     """
+    copies = _copies()
+    _remove_unused(copies)
+    with _as_refused(table), _draft(copies) as mirror:
+        opened = _open(table, mirror)
+        key = sha256(json.dumps([table.folder, opened.version, sorted(opened.paths)]).encode()).hexdigest()[:32]
+        target = copies / key
+        if is_remote(table.folder):
+            _pinned[table.folder] = f"{table.folder}@{opened.version}"
+        with (copies / f"{key}.lock").open("ab") as lock:
+            flock(lock, LOCK_EX)
+            if not target.is_dir():
+                with _draft(copies) as draft:
+                    _write(opened, draft)
+                    draft.rename(target)
+            os.utime(target)
+    files = [(str(path), path.stat().st_size) for path in sorted(target.iterdir())]
+    return Snapshot(f"{table.folder.rpartition('/')[2]}@{opened.version}", files)
+
+
+def _copies() -> Path:
+    """Return the folder of the copies. Raises ConfigError, if there is none."""
     base = cache_folder()
     if base is None:
-        raise ConfigError(f"INPUT {table.folder}: needs a folder of your own for its copy; set {CACHE_FOLDER} to one")
-    with _as_refused(table):
-        opened = _open(table)
-    key = sha256(json.dumps([str(table.folder), opened.version, sorted(opened.paths)]).encode()).hexdigest()[:32]
+        raise ConfigError(f"a table needs a folder of your own for its copy; set {CACHE_FOLDER} to one")
     copies = base / "tables"
     make_own(str(copies))
-    _remove_unused(copies)
-    target = copies / key
-    with (copies / f"{key}.lock").open("ab") as lock:
-        flock(lock, LOCK_EX)
-        if not target.is_dir():
-            draft = copies / f".{key}-{token_hex(4)}"
-            try:
-                draft.mkdir(mode=0o700)
-                with _as_refused(table):
-                    _write(opened, draft)
-                draft.rename(target)
-            except OSError as error:
-                raise OutputError(f"{draft}: cannot be written ({error.strerror or error})") from error
-            finally:
-                shutil.rmtree(draft, ignore_errors=True)
-        os.utime(target)
-    files = [(str(path), path.stat().st_size) for path in sorted(target.iterdir())]
-    return Snapshot(f"{table.folder.name}@{opened.version}", files)
+    return copies
+
+
+@contextmanager
+def _draft(copies: Path) -> Iterator[Path]:
+    """Make a folder that is removed again, unless it was renamed. Raises OutputError, if it cannot be written."""
+    draft = copies / f".{token_hex(8)}"
+    try:
+        draft.mkdir(mode=0o700)
+        yield draft
+    except OSError as error:
+        if isinstance(error, NddupError) or not (is_full(error) or str(draft) in str(error)):
+            raise
+        raise OutputError(f"{draft}: cannot be written ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _kind_of(folder: Path) -> str | None:
     if os.path.isdir(folder / "_delta_log"):  # noqa: PTH112 - false for a folder that may not be searched
         return "Delta"
-    return "Iceberg" if _metadata_files(folder) else None
-
-
-def _metadata_files(folder: Path) -> list[Path]:
     with suppress(OSError):
-        return sorted((folder / "metadata").glob("*.metadata.json"))
-    return []
+        return "Iceberg" if next((folder / "metadata").glob(f"*{METADATA}"), None) else None
+    return None
 
 
-def _open(table: TablePath) -> _Opened:
-    return _open_delta(table) if table.kind == "Delta" else _open_iceberg(table)
+def _open(table: TablePath, mirror: Path) -> _Opened:
+    """Open a version; what must be on this machine of a table in a bucket is fetched into the empty folder `mirror`."""
+    if table.kind == "Iceberg":
+        return _open_iceberg(table)
+    return _open_bucket_delta(table, mirror) if is_remote(table.folder) else _open_delta(table)
 
 
 def _open_delta(table: TablePath) -> _Opened:
     from deltalake import DeltaTable  # noqa: PLC0415 - an extra
 
-    delta = DeltaTable(str(table.folder), version=table.version)
+    delta = DeltaTable(table.folder, version=table.version)
     _require_inside(table.folder, delta.file_uris())
     protocol = delta.protocol()
     features = set(protocol.reader_features or ())
@@ -159,13 +221,52 @@ def _open_delta(table: TablePath) -> _Opened:
     return _Opened(delta.version(), delta.file_uris(), lambda: delta.to_pyarrow_dataset().schema, rows)
 
 
-def _open_iceberg(table: TablePath) -> _Opened:
-    from pyiceberg.table import StaticTable  # noqa: PLC0415 - an extra
+def _open_bucket_delta(table: TablePath, mirror: Path) -> _Opened:
+    """Open a version by its log, which is fetched at once; its data files are when the rows are read."""
+    from deltalake import DeltaTable  # noqa: PLC0415 - an extra
 
-    iceberg = StaticTable.from_metadata(str(_newest_metadata(table.folder)))
+    listed = list_bucket(table.folder)
+    _fetch(listed, [name for name in listed if name.startswith("_delta_log/")], mirror)
+    delta = DeltaTable(str(mirror), version=table.version)
+    uris = delta.file_uris()
+    _require_inside(str(mirror), uris)
+    below = [path.removeprefix("file://").removeprefix(f"{mirror}/") for path in uris]
+    names = [name if name in listed else unquote(name) for name in below]
+    vectors = [name for name in listed if name.endswith(".bin")]
+
+    @cache
+    def whole() -> _Opened:
+        _fetch(listed, [*names, *vectors], mirror)
+        return _open_delta(TablePath(table.kind, str(mirror), delta.version()))
+
+    return _Opened(delta.version(), names, lambda: whole().schema(), lambda: whole().rows())
+
+
+def _fetch(listed: Mapping[str, RemoteFile], names: Iterable[str], folder: Path) -> None:
+    """Write files of a bucket below a folder under their names; each is as it was listed, or there is an error."""
+    for name in names:
+        if name not in listed:
+            raise ConfigError(f"its file {name} is not there")
+        target = folder / name
+        if not target.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(f"its file {name} is not in its folder")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as file:
+            file.writelines(read_remote(listed[name]))
+
+
+def _open_iceberg(table: TablePath) -> _Opened:
+    from pyiceberg.catalog.noop import NoopCatalog  # noqa: PLC0415 - an extra
+    from pyiceberg.serializers import FromInputFile  # noqa: PLC0415
+    from pyiceberg.table import StaticTable  # noqa: PLC0415
+
+    io, where = _iceberg_files(table.folder), f"{table.folder}/metadata/{_newest_metadata(table.folder)}"
+    metadata = FromInputFile.table_metadata(io.new_input(where))
+    # By its own class, what opens its files would be chosen by the metadata: any function that can be imported.
+    iceberg = StaticTable(("table",), metadata, where, io, NoopCatalog("none"))
     current = iceberg.current_snapshot()
     version = table.version if table.version is not None else current.snapshot_id if current else 0
-    if table.version is not None and iceberg.snapshot_by_id(version) is None:
+    if table.version is not None and table.version and iceberg.snapshot_by_id(version) is None:
         raise ConfigError(f"has no snapshot {version}")
     snapshot = iceberg.snapshot_by_id(version)
     if snapshot is not None:  # no file is opened before its place is known
@@ -179,24 +280,50 @@ def _open_iceberg(table: TablePath) -> _Opened:
     return _Opened(version, paths, lambda: reader().schema, reader)
 
 
-def _newest_metadata(folder: Path) -> Path:
+def _iceberg_files(folder: str) -> Any:  # noqa: ANN401 - of an extra
+    """Return what opens the files of an Iceberg table: those of this machine, or the client of its bucket."""
+    if not is_remote(folder):
+        from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415 - an extra
+
+        return PyArrowFileIO({})
+    from pyiceberg.io.fsspec import FsspecFileIO  # noqa: PLC0415
+
+    class BucketFiles(FsspecFileIO):
+        def get_fs(self, scheme: str, hostname: str | None = None) -> Any:  # noqa: ANN401
+            del scheme, hostname
+            return client_of(folder)[0]
+
+    return BucketFiles({})
+
+
+def _newest_metadata(folder: str) -> str:
     """Return the metadata of the newest version: that of `version-hint.text`, else the one with the highest number."""
-    files = _metadata_files(folder)
-    with suppress(OSError, ValueError):
-        hint = int((folder / "metadata" / "version-hint.text").read_text(encoding="utf-8"))
-        return next(path for path in files if path.name.startswith(f"v{hint}."))
-    numbered: dict[int, list[Path]] = {}
-    for path in files:
-        digits = path.name.removeprefix("v").replace(".", "-").partition("-")[0]
-        numbered.setdefault(int(digits) if digits.isascii() and digits.isdigit() else -1, []).append(path)
+    where = f"{folder}/metadata"
+    listed = list_bucket(where) if is_remote(folder) else {}
+    names = sorted(listed) if listed else sorted(os.listdir(where))  # noqa: PTH208
+    files = [name for name in names if name.endswith(METADATA)]
+    with suppress(OSError, ValueError, KeyError):
+        hint = "version-hint.text"
+        text = b"".join(read_remote(listed[hint])) if listed else Path(where, hint).read_bytes()
+        return next(name for name in files if name.startswith(f"v{int(text)}."))
+    numbered: dict[int, list[str]] = {}
+    for name in files:
+        digits = name.removeprefix("v").replace(".", "-").partition("-")[0]
+        numbered.setdefault(int(digits) if digits.isascii() and digits.isdigit() else -1, []).append(name)
     newest = numbered[max(numbered)]
     if len(newest) > 1 or max(numbered) < 0:
-        raise ConfigError(f"which metadata is the newest is not said by its names, such as {newest[0].name}")
+        raise ConfigError(f"which metadata is the newest is not said by its names, such as {newest[0]}")
     return newest[0]
 
 
-def _require_inside(folder: Path, paths: Iterable[str]) -> None:
+def _require_inside(folder: str, paths: Iterable[str]) -> None:
     """Refuse data files outside the folder of a table: its log may be anyone's."""
+    if is_remote(folder):
+        for path in paths:
+            place = _HADOOP.sub("s3://", path)
+            if not place.startswith(f"{folder}/") or {"..", "."} & set(place.split("/")):
+                raise ConfigError(f"its data file {path} is not in its folder")
+        return
     real = os.path.realpath(folder)
     for path in paths:
         place = unquote(path.removeprefix("file:")) if path.startswith("file:") else path
@@ -232,7 +359,7 @@ def _write(opened: _Opened, folder: Path) -> None:
 @contextmanager
 def _as_refused(table: TablePath) -> Iterator[None]:
     """Turn an error of a library into one line that names the table."""
-    name = f"INPUT {table.folder}" + (f"@{table.version}" if table.version is not None else "")
+    name = f"INPUT {spell_bare(table.folder)}" + (f"@{table.version}" if table.version is not None else "")
     try:
         yield
     except ConfigError as error:

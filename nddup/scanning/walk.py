@@ -187,15 +187,12 @@ class _Walk:
         """Take the files of the copy of a version of a table, named by the table and the version."""
         from nddup.scanning.table_snapshots import copy_snapshot  # noqa: PLC0415
 
-        snapshot, above = copy_snapshot(table), str(table.folder.parent)
+        snapshot = copy_snapshot(table)
         if snapshot.name in self._tables:
             self._repeated.append(text)
             return
         self._tables.append(snapshot.name)
-        for path, size in snapshot.files:
-            name = f"{above}/{snapshot.name}/{path.rpartition('/')[2]}"
-            placed = Placed(percent_spelled(above), percent_spelled(name), size, 0, version=snapshot.name)
-            self._copied[os.path.realpath(path)] = placed
+        self._copied |= snapshot.placed(str(PurePath(table.folder).parent))
 
     def take_folder(self, path: str, real: str, base: str, *, below: bool = True, by_link: bool = False) -> None:
         """Take the files below a folder, whose path without links is `real`. Links are left for `follow_links`."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
-from nddup.errors import ConfigError
-from nddup.remote.addresses import WEB, RemoteFile, scheme_of, spell_bare
+from nddup.errors import ConfigError, UnreachableError, first_line
+from nddup.remote.addresses import WEB, RemoteFile, is_bucket, scheme_of, spell_bare
 from nddup.remote.kept_copies import find_kept, list_kept
 from nddup.scanning.input_files import (
     BESIDE_WHY,
@@ -16,6 +16,7 @@ from nddup.scanning.input_files import (
     table_of_others,
     why_skipped,
 )
+from nddup.scanning.table_snapshots import TablePath, copy_snapshot, find_bucket_table
 from nddup.scanning.walk import Walked, members_of
 
 
@@ -31,8 +32,14 @@ def walk_remote(inputs: Sequence[str]) -> Walked:
     """
     files: dict[str, Placed] = {}
     skipped: dict[str, str] = {}
-    repeated = []
-    for url, listed in zip(inputs, list_kept(inputs), strict=True):
+    repeated, named = [], []
+    tables = {url: table for url in inputs if (table := _table_at(url)) is not None}
+    for table in tables.values():
+        snapshot = copy_snapshot(table)
+        named.append(snapshot.name)
+        files |= snapshot.placed(_path_of(table.folder).rpartition("/")[0])
+    plain = [url for url in inputs if url not in tables]
+    for url, listed in zip(plain, list_kept(plain), strict=True):
         base = _path_of(url)
         if "" in listed:
             chosen = {"": (listed[""], False)}
@@ -52,12 +59,22 @@ def walk_remote(inputs: Sequence[str]) -> Walked:
                 files[f"{file.url}{mark}"] = Placed(
                     percent_spelled(base), path, size, file.modified, beside, file.version
                 )
-    return Walked(files, tuple(sorted(skipped.items())), tuple(repeated))
+    return Walked(files, tuple(sorted(skipped.items())), tuple(repeated), tuple(named))
+
+
+def _table_at(url: str) -> TablePath | None:
+    """Return the table that an address names; None for all else. Raises UnreachableError, if nothing can be listed."""
+    try:
+        return find_bucket_table(url) if is_bucket(url) else None
+    except OSError as error:
+        raise UnreachableError(f"{spell_bare(url)}: cannot be listed ({first_line(error)})") from error
 
 
 def sizes_of_remote(inputs: Sequence[str]) -> list[tuple[str, int]]:
     """Return the name and size of each file at and below some addresses; errors as `walk_remote`."""
-    return [(file.url, file.size) for listed in list_kept(inputs) for file in listed.values()]
+    tables = {url: table.folder for url in inputs if (table := _table_at(url)) is not None}
+    listed = list_kept([tables.get(url, url) for url in inputs])
+    return [(file.url, file.size) for files in listed for file in files.values()]
 
 
 def _path_of(url: str) -> str:

@@ -92,7 +92,8 @@ class LocalStorage:
         walks = [walk_inputs([path for path in inputs if not is_remote(path)]), walk_remote(away)]
         files = {path: place for walked in walks for path, place in walked.files.items()}
         repeated = [one for walked in walks for one in walked.repeated]
-        return make_listing(files, [one for walked in walks for one in walked.skipped], repeated, walks[0].tables)
+        tables = [one for walked in walks for one in walked.tables]
+        return make_listing(files, [one for walked in walks for one in walked.skipped], repeated, tables)
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: object) -> dict[str, Any]:
         """Return nothing: this process opens files as fast as a task would."""
@@ -149,10 +150,10 @@ class LocalStorage:
 
     def full_path(self, path: str) -> str:
         """Return a path as an absolute URI with its file system, without secrets; that of a table has its version."""
-        if is_remote(path):
-            return spell_bare(path)
         from nddup.scanning.table_snapshots import pinned  # noqa: PLC0415
 
+        if is_remote(path):
+            return spell_bare(pinned(path))
         return uri_of(pinned(local_path(path))).replace("file:/", "file:///", 1)
 
     def spelled(self, path: str) -> str:

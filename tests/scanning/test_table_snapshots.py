@@ -10,6 +10,7 @@ import pytest
 
 from nddup.cli import main
 from nddup.errors import ConfigError
+from nddup.remote.buckets import client_of
 from nddup.storage.local_storage import LocalStorage
 from tests.scanning.written_tables import IcebergFolder, rows_of, write_deletion_vector, write_delta
 
@@ -101,3 +102,48 @@ def test_what_a_library_cannot_read_is_refused(tmp_path: Path) -> None:
     shutil.move(data, moved)
     data.symlink_to(moved)
     assert "is not in its folder" in refused(f"{delta}@0")
+
+
+def test_what_opens_the_files_of_a_table_is_not_chosen_by_its_metadata(tmp_path: Path) -> None:
+    """Iceberg's metadata may name a class for that, which would be any function: here a program would be started."""
+    pages = IcebergFolder(tmp_path / "pages")
+    pages.fill()
+    before = rows_read(str(pages.path))
+    shutil.rmtree(tmp_path / "cache")
+    for file in (pages.path / "metadata").glob("*.metadata.json"):
+        metadata = json.loads(file.read_text())
+        properties = {"touch": "", str(tmp_path / "started"): "", "py-io-impl": "subprocess.Popen"}
+        file.write_text(json.dumps(metadata | {"properties": properties | metadata["properties"]}))
+    assert rows_read(str(pages.path)).equals(before)
+    assert not (tmp_path / "started").exists()
+
+
+def test_tables_in_a_bucket_are_read_as_those_of_this_machine(
+    s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each version has the rows that its own library reads, and a run is of the version that it found."""
+    for name, value in {"ENDPOINT_URL": s3_server, "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    box = f"s3://box/{tmp_path.name}"
+    files = client_of(box)[0]
+    write_delta(tmp_path / "delta")
+    write_deletion_vector(tmp_path / "vector", [1, 5, 11])
+    keys = {"s3.access-key-id": "a", "s3.secret-access-key": "b", "s3.region": "us-east-1"}
+    pages = IcebergFolder(tmp_path / "ice", f"{box}/ice", **keys, **{"s3.endpoint": s3_server})
+    first = pages.fill()
+    for name in ("delta", "vector"):
+        files.put(str(tmp_path / name), f"{box}/{name}", recursive=True)
+    for version in ("", "@0", "@1", "@2", "@3", "@4"):
+        assert rows_read(f"{box}/delta{version}").equals(rows_read(f"{tmp_path}/delta{version}"))
+    assert rows_read(f"{box}/vector").equals(rows_read(f"{tmp_path}/vector"))
+    assert same(rows_read(f"{box}/ice"), pages.table.scan().to_arrow())
+    assert same(rows_read(f"{box}/ice@{first}"), rows_of(range(12)))
+    assert "has no snapshot 7" in refused(f"{box}/ice@7")
+
+    output = tmp_path / "out"
+    assert main(["run", f"{box}/delta", "--output", str(output), *BRIEF]) == 0
+    assert json.loads((output / "_RUN.json").read_text())["inputs"]["paths"] == [f"{box}/delta@4"]
+    assert json.loads((output / "metrics.json").read_text())["stages"]["sketch"]["snapshots"] == ["delta@4"]
+    assert main(["check", str(output)]) == 0
+    files.rm(f"{box}/delta/_delta_log/{4:020}.json")
+    assert len(rows_read(f"{box}/delta")) == len(rows_read(f"{tmp_path}/delta@3"))

@@ -57,9 +57,9 @@ def write_deletion_vector(path: Path, deleted: Sequence[int]) -> None:
 
 
 class IcebergFolder:
-    """A table of Iceberg in a folder, without a catalog: each commit writes the next metadata."""
+    """A table of Iceberg in a folder, or below an address, without a catalog: each commit writes the next metadata."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, address: str = "", **properties: str) -> None:
         from pyiceberg.catalog.noop import NoopCatalog  # noqa: PLC0415 - an extra
         from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415
         from pyiceberg.partitioning import PartitionField, PartitionSpec  # noqa: PLC0415
@@ -71,7 +71,8 @@ class IcebergFolder:
         from pyiceberg.transforms import IdentityTransform  # noqa: PLC0415
         from pyiceberg.types import NestedField, StringType  # noqa: PLC0415
 
-        self.path, self.io, self.number = path, PyArrowFileIO(), 0
+        self.path, self.io, self.number = path, PyArrowFileIO(properties), 0
+        self.address = address or f"file://{path}"
         folder = self
 
         class Catalog(NoopCatalog):
@@ -83,7 +84,7 @@ class IcebergFolder:
         names = enumerate(("id", "text", "lang"), 1)
         schema = Schema(*(NestedField(number, name, StringType(), required=False) for number, name in names))
         spec = PartitionSpec(PartitionField(source_id=3, field_id=1000, transform=IdentityTransform(), name="lang"))
-        metadata = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, f"file://{path}", {"format-version": "2"})
+        metadata = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, self.address, {"format-version": "2"})
         self.table: Any = Table(("t",), metadata, self.write(metadata), self.io, Catalog("here"))
 
     def write(self, metadata: Any) -> str:  # noqa: ANN401
@@ -91,7 +92,7 @@ class IcebergFolder:
         from pyiceberg.serializers import ToOutputFile  # noqa: PLC0415
 
         (self.path / "metadata").mkdir(parents=True, exist_ok=True)
-        place = f"file://{self.path}/metadata/{self.number:05}-a.metadata.json"
+        place = f"{self.address}/metadata/{self.number:05}-a.metadata.json"
         ToOutputFile.table_metadata(metadata, self.io.new_output(place))
         self.number += 1
         return place
