@@ -65,9 +65,10 @@ HELD: dict[str, str] = {
     "no more bytes than were listed": "tests/remote/test_remote_inputs.py: test_time_and_bytes_are_bounded",
     "a copy counts once it is whole": "tests/remote/test_remote_inputs.py: test_faults_give_equal_tables_or_one_line",
     "fetch what a run names": "tests/remote/test_remote_inputs.py: test_a_file_that_changes_is_found",
-    "data files outside its folder": "tests/scanning/test_table_snapshots.py",
-    "a class is not loaded": "tests/scanning/test_table_snapshots.py"
+    "data files outside its folder": "tests/scanning/test_table_snapshots.py"
     ": test_what_a_library_cannot_read_is_refused",
+    "a class is not loaded": "tests/scanning/test_table_snapshots.py"
+    ": test_what_opens_the_files_of_a_table_is_not_chosen_by_its_metadata",
     "a name with `..` is refused": "tests/remote/test_bucket_runs.py: test_another_writer_is_noticed",
     "resemblance is an estimate": "tests/sketching/test_estimates.py: test_estimates_are_those_of_the_papers",
 }  # fmt: skip
