@@ -21,7 +21,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -33,6 +33,9 @@ from nddup.remote.addresses import RemoteFile, is_remote, spell_bare
 from nddup.remote.buckets import client_of, list_bucket
 from nddup.remote.fetch import read_remote
 from nddup.scanning.input_files import Placed, percent_spelled, split_version
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
 
 PART_BYTES = 64 << 20
 """Bytes of rows in memory after which a copy goes on in another file, which another worker may read."""
@@ -280,7 +283,7 @@ def _open_iceberg(table: TablePath) -> _Opened:
     return _Opened(version, paths, lambda: reader().schema, reader)
 
 
-def _iceberg_files(folder: str) -> Any:  # noqa: ANN401 - of an extra
+def _iceberg_files(folder: str) -> "FileIO":
     """Return what opens the files of an Iceberg table: those of this machine, or the client of its bucket."""
     if not is_remote(folder):
         from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415 - an extra
@@ -289,7 +292,7 @@ def _iceberg_files(folder: str) -> Any:  # noqa: ANN401 - of an extra
     from pyiceberg.io.fsspec import FsspecFileIO  # noqa: PLC0415
 
     class BucketFiles(FsspecFileIO):
-        def get_fs(self, scheme: str, hostname: str | None = None) -> Any:  # noqa: ANN401
+        def get_fs(self, scheme: str, hostname: str | None = None) -> object:
             del scheme, hostname
             return client_of(folder)[0]
 
