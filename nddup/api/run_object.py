@@ -22,6 +22,7 @@ from nddup.remote.addresses import is_bucket
 from nddup.report.for_review import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
+from nddup.storage.local_folder import FORMAT
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import FAMILIES, READABLE, RESULTS
@@ -409,7 +410,7 @@ def _dataset(path: str, name: str) -> ds.Dataset:
     """Return the Parquet files of a table as a dataset with all declared columns; without files, no rows."""
     folder, declared = Path(local_path(path), name), READABLE[name].arrow
     files = sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_.") if folder.is_dir() else []
-    return ds.dataset(files, declared, format="parquet") if files else ds.dataset(declared.empty_table())
+    return ds.dataset(files, declared, format=FORMAT) if files else ds.dataset(declared.empty_table())
 
 
 def _as_arrow(name: str, table: object) -> pa.Table:

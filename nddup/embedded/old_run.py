@@ -2,6 +2,7 @@
 
     Old.nothing, Old.open   a folder      -> Old: its documents and rejects, and the tables of `ONTO`
     Old.without             lists of ids  -> the same, without some documents
+    StoredShingles.take     which rows    -> these alone; the others are decoded, but never held
 
 A stored node is the `doc_key` of any of its documents: another may name their group in a later run.
 """
@@ -9,7 +10,7 @@ A stored node is the `doc_key` of any of its documents: another may name their g
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,19 +20,36 @@ from numpy.typing import NDArray
 from nddup.errors import ConfigError, OutputError
 from nddup.ground.columns import one_chunk
 from nddup.storage.local_folder import LocalFolder
-from nddup.tables import DOCUMENTS, ONTO, REJECTS, TAKEN_OUT, table_called
+from nddup.tables import DOCUMENTS, ONTO, REJECTS, SHINGLES, TAKEN_OUT, table_called
 
-SURE = {
-    "candidates": ("node_a", "node_b"),
-    "shingles": ("node", "shingles"),
-}
-"""Columns that are never null."""
+HELD = tuple(name for name in ONTO if name != "shingles")
+"""The tables of `ONTO` that are read whole."""
 
 NO_NODE = -1
 """In place of a node of which no document is left."""
 
 NODES_IN = (("candidates", "node_a"), ("candidates", "node_b"), ("shingles", "node"))
-"""Columns that name stored nodes."""
+"""Columns that name stored nodes; they are never null."""
+
+
+class StoredShingles(NamedTuple):
+    """SHINGLES of a run, k rows, of which the nodes are held."""
+
+    nodes: NDArray[np.int64]
+    """(k,), in the order in which they are stored; `NO_NODE` where no document is left."""
+
+    scan: Callable[[], Iterator[pa.RecordBatch]]
+    """Reads the rows, some at a time."""
+
+    def take(self, is_wanted: NDArray[np.bool_]) -> pa.Table:
+        """Return the rows, of k, that are wanted, under the names of `nodes`. All are decoded, if any is wanted."""
+        chosen, at = [SHINGLES.arrow.empty_table()], 0
+        for batch in self.scan() if is_wanted.any() else ():
+            rows, at = slice(at, at + len(batch)), at + len(batch)
+            left = batch.filter(pa.array(is_wanted[rows]))
+            nodes = pa.array(self.nodes[rows][is_wanted[rows]])
+            chosen.append(pa.table({"node": nodes, "shingles": left["shingles"]}).cast(SHINGLES.arrow))
+        return pa.concat_tables(chosen)
 
 
 @dataclass(frozen=True)
@@ -43,7 +61,8 @@ class Old:
     table: Callable[[str], pa.Table]
     """Reads another table of the run."""
     stored: Mapping[str, pa.Table]
-    """The tables of `ONTO`, by name."""
+    """The tables of `ONTO`, by name, but for SHINGLES."""
+    shingles: StoredShingles
     noted: Mapping[str, Any] = field(default_factory=dict)
     """What is noted with its documents."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
@@ -56,8 +75,9 @@ class Old:
     @classmethod
     def nothing(cls) -> "Old":
         """Return what a first run goes on from."""
-        stored = {name: table.arrow.empty_table() for name, table in ONTO.items()}
-        return cls(DOCUMENTS.arrow.empty_table(), REJECTS.arrow.empty_table(), _empty, stored)
+        stored = {name: ONTO[name].arrow.empty_table() for name in HELD}
+        shingles = StoredShingles(np.empty(0, np.int64), lambda: iter(()))
+        return cls(DOCUMENTS.arrow.empty_table(), REJECTS.arrow.empty_table(), _empty, stored, shingles)
 
     @classmethod
     def open(cls, path: str) -> "Old":
@@ -72,15 +92,16 @@ class Old:
         notes = {name: folder.counted(name) for name in ("documents", *ONTO)}
         if not all(notes.values()):
             raise ConfigError(f"--onto {path}: this run kept nothing for a later one; run it with output.onto=true")
-        stored = {name: folder.read(name) for name in ONTO}
+        stored, nodes = {name: folder.read(name) for name in HELD}, folder.read("shingles", ["node"])
         documents = folder.read("documents")
         is_in_order = _ascends(documents["doc_key"].to_numpy())
         if not is_in_order:  # Spark wrote them
             documents = documents.sort_by("doc_key")
-        if fault := find_fault(documents, stored):
+        if fault := find_fault(documents, {**stored, "shingles": nodes}):
             raise OutputError(f"{path}: holds what nddup does not write: {fault}")
-        noted = notes["documents"]["noted"]
-        return cls(documents, folder.read("rejects"), folder.read, stored, noted, metrics, is_in_order=is_in_order)
+        noted, shingles = notes["documents"]["noted"], StoredShingles(nodes["node"].to_numpy(), folder.scan_shingles)
+        rejects = folder.read("rejects")
+        return cls(documents, rejects, folder.read, stored, shingles, noted, metrics, is_in_order=is_in_order)
 
     @property
     def is_forced(self) -> bool:
@@ -112,21 +133,17 @@ class Old:
         return replace(self._rename(gone), taken=gone)
 
     def _rename(self, gone: pa.Array) -> "Old":
-        """Return the same with SHINGLES under the names that their nodes have without some documents."""
+        """Return the same with shingles under the names that their nodes have without some documents."""
         is_gone = np.asarray(pc.is_in(one_chunk(self.documents["doc_id"]), gone))
         if not is_gone.any():
             return self
         keys = self.documents["doc_key"].to_numpy()
         codes = one_chunk(self.documents["group"]).dictionary_encode().indices.to_numpy()
         after = np.full(codes.max() + 1, NO_NODE, np.int64)
-        after[codes[~is_gone][::-1]] = keys[~is_gone][
-            ::-1
-        ]  # of several documents the last one written, the first, stays
-
-        shingles = self.stored["shingles"]
-        now = after[codes[np.searchsorted(keys, shingles["node"].to_numpy())]]
-        named = shingles.set_column(0, "node", pa.array(now)).filter(pa.array(now != NO_NODE))
-        return replace(self, stored={**self.stored, "shingles": named})
+        left = np.flatnonzero(~is_gone)[::-1]
+        after[codes[left]] = keys[left]  # of several documents the last one written, the first, stays
+        named = after[codes[np.searchsorted(keys, self.shingles.nodes)]]
+        return replace(self, shingles=self.shingles._replace(nodes=named))
 
 
 def find_fault(documents: pa.Table, stored: Mapping[str, pa.Table]) -> str | None:
@@ -140,7 +157,7 @@ def find_fault(documents: pa.Table, stored: Mapping[str, pa.Table]) -> str | Non
 
 
 def _faults_of(documents: pa.Table, stored: Mapping[str, pa.Table]) -> Iterator[str]:
-    nulls = [f"{name}.{column}" for name, of in SURE.items() for column in of if stored[name][column].null_count]
+    nulls = [f"{name}.{column}" for name, column in NODES_IN if stored[name][column].null_count]
     nulls += [f"documents.{column}" for column in ("doc_key", "n_features") if documents[column].null_count]
     yield from (f"{name} is null" for name in nulls)
     keys = documents["doc_key"].to_numpy()

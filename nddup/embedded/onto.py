@@ -11,6 +11,7 @@ what a run over all of them would make of these. A first run goes on from nothin
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from nddup.embedded.collapse import Nodes
 from nddup.embedded.confirm import Confirmer, Row, Texts, list_candidates, read_tokens
 from nddup.embedded.match import Matches, PairingOptions, joined_ends, name_candidates
-from nddup.embedded.old_run import Old
+from nddup.embedded.old_run import NO_NODE, Old
 from nddup.embedded.settle_onto import is_equal
 from nddup.embedded.workers import Workers
 from nddup.ground.columns import list_column, lists_of, one_chunk, pieces_of, ragged_of, sizes_of
@@ -160,23 +161,28 @@ class Onto:
         return Confirmer(wanted, shingles, rule)
 
     def _stored_shingles(self, wanted: NDArray[np.int64]) -> dict[int, Row]:
-        """Return where the shingles of some stored nodes lie; nothing is copied."""
-        places = dict[int, Row]()
-        for batch in self.old.stored["shingles"].to_batches():
-            at, rows = np.searchsorted(self._keys, batch["node"].to_numpy()), list_column(batch["shingles"])
-            nodes = self._keys[self._firsts[at]]
-            for i in np.flatnonzero(np.isin(nodes, wanted)).tolist():
-                places[int(nodes[i])] = Row(rows.values, *rows.offsets[i : i + 2].tolist())
-        return places
+        """Return where the shingles of some stored nodes lie; these are held, the others read past."""
+        stored, names = self.old.shingles, np.full(len(self.old.shingles.nodes), NO_NODE, np.int64)
+        is_left = stored.nodes != NO_NODE
+        names[is_left] = self._keys[self._firsts[np.searchsorted(self._keys, stored.nodes[is_left])]]
+        is_wanted = np.isin(names, wanted)
+        offsets, values = ragged_of(stored.take(is_wanted)["shingles"])
+        rows = zip(names[is_wanted].tolist(), pairwise(offsets.tolist()), strict=True)
+        return {node: Row(values, low, high) for node, (low, high) in rows}
 
     def keep(self) -> dict[str, pa.Table]:
-        """Return the tables of `ONTO` that a later run needs, without GIVEN; once the texts were read."""
+        """Return the tables of `ONTO` that a later run needs, without GIVEN; once the texts were read.
+
+        SHINGLES has the rows that the old table lacks; where documents are taken out, it has all.
+        """
         before = self.old.stored["candidates"]
         if self.changed is None:
             before = before.schema.empty_table()
         else:
             before = before.filter(pa.array(~np.isin(before["node_a"].to_numpy(), self._keys_left)))
-        shingles = pa.concat_tables([self.old.stored["shingles"], *_lay_shingles(self._shingles)])
+        stored, new = self.old.shingles, list(_lay_shingles(self._shingles))
+        left = [stored.take(stored.nodes != NO_NODE)] if len(self.old.taken) else []
+        shingles = pa.concat_tables([SHINGLES.arrow.empty_table(), *left, *new])
         return {"candidates": pa.concat_tables([before, self._candidates]), "shingles": shingles}
 
     def counts(self) -> dict[str, int]:

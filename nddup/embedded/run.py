@@ -42,7 +42,7 @@ from nddup.stages.run import make_run
 from nddup.stages.run_engine import Made, New, RunEngine, Saved
 from nddup.stages.stage import dependencies_of, reads_contents
 from nddup.stages.written_records import added_fields, with_added
-from nddup.storage.local_folder import LocalFolder, MemoryTables
+from nddup.storage.local_folder import Before, LocalFolder, MemoryTables
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.tables import CHOSEN, ONTO, VERDICTS
 
@@ -132,21 +132,23 @@ class LocalJob(RunEngine):
         *,
         counts: Mapping[str, int] | None = None,
         changed: NDArray[np.int64] | None = None,
+        behind: int | None = None,
         **noted: JsonValue,
     ) -> Saved:
         """Write a table and seal it; a later attempt of either engine finds it with its counts and what is noted.
 
         Where `changed` is given, the table begins with the rows of the run that this one goes on from, in which only
-        those places have changed.
+        those places have changed. Where `behind` is, these are as many rows, and all others are given.
         """
         self.progress.describe(name)
         counts, on_rows = counts or {}, partial(self.workers.report_progress, f"write {name}")
-        if changed is None:
+        if changed is None and behind is None:
             self.store.write(name, table, on_rows_written=on_rows)
         else:
             old = None if self.onto is None else LocalFolder(self.onto)
-            self.folder.write_onto(name, table, old, changed, on_rows_written=on_rows)
-        counted = {"rows": len(table), "counts": counts, "noted": noted}
+            before = Before(old, np.empty(0, np.int64) if changed is None else changed, behind or 0)
+            self.folder.write_onto(name, table, before, on_rows_written=on_rows)
+        counted = {"rows": len(table) + (behind or 0), "counts": counts, "noted": noted}
         self.store.seal(name, **dependencies_of(name, self.config), counted=counted)
         return Saved(table, len(table), counts, noted)
 
@@ -237,8 +239,7 @@ class LocalJob(RunEngine):
         paired = engine.pair(onto.changed_documents, self.config, self.workers, read=onto.read, forced=self.forced)
         for name, table in onto.keep().items():
             is_longer = name == "shingles" and not len(old.taken)
-            changed = np.empty(0, np.int64) if is_longer else None
-            self.save(name, table, changed=changed)
+            self.save(name, table, behind=len(old.shingles.nodes) if is_longer else None)
         self.workers.parts = None  # the places of OLD's records are not known
         pairs = onto.take_over("pairs", paired.pairs).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")])
         return _made({"pairs": self.save("pairs", pairs)}, {**paired.stage_counts, **onto.counts()}, paired)
