@@ -18,7 +18,7 @@ from nddup.against.against_inputs import Items, Side, find_side, make_parts, rea
 from nddup.against.compare_collections import Shared, SharedSpans, read_shared, start_here
 from nddup.against.share_records import number_items
 from nddup.embedded.workers import Workers
-from nddup.engines.engine import text_places
+from nddup.engines.engine import find_ids, text_places
 from nddup.errors import ConfigError, NddupError
 from nddup.ground.progress import Steps
 from nddup.ground.shown import csv_line
@@ -94,9 +94,7 @@ def find_copies(run: "FinishedRun", asked: str, *, master: str | None, steps: St
     folder = RunFolder(LocalStorage(), run.path)
     if not is_read_here(run.path, master=master) or not is_read_here(*paths_of(folder), master=None):
         raise ConfigError("--copies-of: reads inputs of this machine; `nddup against` compares others, on Spark")
-    bare = asked[1:-1] if asked.startswith("<") and asked.endswith(">") else asked
-    found = _text_of(run, asked, master) or _text_of(run, bare, master)
-    texts = [(row["doc_id"], row["text"]) for row in found]
+    texts = [(row["doc_id"], row["text"]) for row in _text_of(run, asked, master)]
     if not texts and not (is_local(asked) and Path(local_path(asked)).exists()):
         raise ConfigError(f"--copies-of {asked}: neither a document of the run nor a file")
     try:
@@ -115,7 +113,7 @@ def find_copies(run: "FinishedRun", asked: str, *, master: str | None, steps: St
 
 
 def _text_of(run: "FinishedRun", asked: str, master: str | None) -> list[dict[str, str]]:
-    places = text_places(run, [asked])
+    places = text_places(run, find_ids(run, [asked]).values())
     try:
         return read_texts(run.path, places, master=master, is_whole=True).to_pylist() if places else []
     except ConfigError as error:

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from nddup.errors import OutputError
 from nddup.ground.json_text import load_object
+from nddup.reading.outcomes import without_brackets
 from nddup.tables import Table
 
 EngineTable: TypeAlias = Any
@@ -263,6 +264,26 @@ ORIGINALS = """
     FROM documents AS d JOIN wanted AS w ON d.content_fingerprint = w.content_fingerprint
     WHERE d.record_type <> 'revisit' GROUP BY d.content_fingerprint
 """
+
+
+KNOWN = "SELECT w.id, w.doc_id FROM wanted AS w SEMI JOIN documents AS d ON w.doc_id = d.doc_id"
+
+
+def find_ids(engine: Engine, ids: Iterable[str]) -> dict[str, str]:
+    """Return the document that each id of a person's list names: that of the id, or of it `without_brackets`.
+
+    Args:
+        engine: with the table `documents`.
+        ids: as they stand in the list; unknown ones are left out.
+
+    Cost: one join of `documents` with the ids, which are in memory, as the answer is.
+    """
+    listed = dict.fromkeys(ids)
+    spelled = dict.fromkeys((one, form) for one in listed for form in (without_brackets(one), one))
+    columns = [pa.array([row[at] for row in spelled], pa.string()) for at in (0, 1)]
+    rows = engine.sql(KNOWN, wanted=pa.table(columns, ["id", "doc_id"])).to_pylist()
+    found = {row["id"]: row["doc_id"] for row in rows}
+    return found | {row["id"]: row["doc_id"] for row in rows if row["id"] == row["doc_id"]}
 
 
 class TextPlace(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from nddup.engines.engine import FinishedRun
+from nddup.engines.engine import FinishedRun, find_ids
 from nddup.errors import ConfigError
 from nddup.ground.shown import MOST_NAMED, counted, drop_login, name_some, one_line
 from nddup.reading.id_lists import JUDGEMENTS, Row, is_judged, list_judged, read_rows, require_known
@@ -79,15 +79,17 @@ def evaluate_labels(opened: Opened, path: str, *, all_known: bool = False) -> di
     Cost: a join of `pairs` with `documents`.
     """
     labels = list(_read_labels(_rows_of(opened.files, path), path))
-    judged = _without_doubt(labels)
+    ids = {one for label in labels for one in label.pair}
+    documents = find_ids(opened.run, ids)
+    judged = _without_doubt(labels, documents)
     decisive = decisive_of(opened.run.metrics.settings)
     if decisive is None:
         raise ConfigError(
             "--labels: `pairs` holds no share of the overlap; make the run with pairs.measure=resemblance"
         )
     name, value, least, _ = decisive
-    unknown, ids = _list_unknown(opened.run, judged)
-    require_known(f"--labels {drop_login(path)}", unknown, len(unknown), ids, all_known=all_known)
+    unknown = sorted(ids - documents.keys())
+    require_known(f"--labels {drop_login(path)}", unknown, len(unknown), len(ids), all_known=all_known)
     found = _measure(opened.run, judged, value)
 
     known = [(judged[pair], measured) for pair, (is_known, measured) in found.items() if is_known]
@@ -180,21 +182,15 @@ def _label_of(row: Sequence[str]) -> bool | None:
     return said in SAME if said in SAME | OTHER else None
 
 
-def _without_doubt(labels: Iterable[Label]) -> dict[tuple[str, str], bool]:
+def _without_doubt(labels: Iterable[Label], documents: Mapping[str, str]) -> dict[tuple[str, str], bool]:
     """Return each pair of two documents once, without those that have two different labels."""
     told: dict[tuple[str, str], set[bool]] = {}
-    for pair, is_same in labels:
-        if pair[0] != pair[1]:
+    for (a, b), is_same in labels:
+        first, second = sorted((documents.get(a, a), documents.get(b, b)), key=str.encode)
+        pair = first, second
+        if first != second:
             told.setdefault(pair, set()).add(is_same)
     return {pair: said.pop() for pair, said in told.items() if len(said) == 1}
-
-
-def _list_unknown(run: FinishedRun, judged: Iterable[tuple[str, str]]) -> tuple[list[str], int]:
-    """Return the ids that are no documents, ascending, and the number of all ids."""
-    ids = sorted({name for pair in judged for name in pair})
-    named = pa.table({"id": pa.array(ids, pa.string())})
-    text = "SELECT n.id FROM named AS n ANTI JOIN documents AS d ON n.id = d.doc_id ORDER BY n.id"
-    return run.sql(text, named=named)["id"].to_pylist(), len(ids)
 
 
 def _measure(

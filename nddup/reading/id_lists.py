@@ -8,6 +8,7 @@
 A list is lines of cells between tabs, semicolons or commas, quoted as in CSV; objects of JSON, in lines or an array,
 which may hold the ids alone; or a Parquet file. The columns have names in JSON and Parquet, and where a cell of the
 first line is `doc_id`, or `id` beside others.
+An id may stand in angle brackets, as in mail, where a document has that id without them.
 The apostrophe that `csv_line` puts before a cell, for spreadsheets, is taken off again.
 """
 
@@ -23,7 +24,7 @@ import pyarrow as pa
 
 from nddup.errors import ConfigError
 from nddup.ground.shown import name_some, read_cell
-from nddup.reading.outcomes import clean_id
+from nddup.reading.outcomes import clean_id, without_brackets
 
 LOOKED_AT = 100
 """Rows from which the delimiter is found."""
@@ -133,18 +134,23 @@ def read_ids(data: bytes) -> list[list[str]]:
         ValueError: as `read_rows`.
 
     Example:
-        >>> read_ids(b"a, b\n'@c,kept\n")
-        [['a, b', '@c,kept'], ['a', '@c']]
+        >>> read_ids(b"a, b\n'@c,kept\n"), read_ids(b"<1@a.org>\n")
+        ([['a, b', '@c,kept'], ['a', '@c']], [['<1@a.org>'], ['1@a.org']])
     """
     found = read_rows(data, lambda cells: len(cells) > 1)
     if found.names:
         at = found.id_column
         if at is None:
             raise ValueError(f"expected a column doc_id, got {', '.join(found.names)}")
-        return [[row.cells[at] for row in found.rows if len(row.cells) > at and row.cells[at]]]
+        return _with_bare([[row.cells[at] for row in found.rows if len(row.cells) > at and row.cells[at]]])
     whole = [clean_id(read_cell(line)) for _, line in list_lines(data)]
     first = [row.cells[0] for row in found.rows]
-    return [whole, first] if first != whole else [whole]
+    return _with_bare([whole, first] if first != whole else [whole])
+
+
+def _with_bare(readings: list[list[str]]) -> list[list[str]]:
+    """Add the readings without the brackets of a Message-ID, last: an id may have brackets of its own."""
+    return readings + [bare for ids in readings if (bare := [without_brackets(one) for one in ids]) != ids]
 
 
 def require_known(origin: str, first: Sequence[str], unknown: int, number: int, *, all_known: bool) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.engines.engine import FinishedRun, TextPlace, text_places
+from nddup.engines.engine import FinishedRun, TextPlace, find_ids, text_places
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.ground.shown import JsonValue, drop_login
 from nddup.report.content import (
@@ -373,7 +373,9 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
     texts = run.sql(ASK_TEXTS).cast(TEXTS) if run.holds("texts") else TEXTS.empty_table()
     risky = draw_risky(run, asked.risky, asked.seed) if asked is not None and asked.risky else []
     if asked is not None:
-        asked = asked._replace(documents=[*asked.documents, *list_ids(risky)])
+        known = find_ids(run, asked.documents)
+        documents = [*(known.get(one, one) for one in asked.documents), *list_ids(risky)]
+        asked = asked._replace(documents=documents)
         missing = _asked_documents(run, clusters, names, texts, asked)
         texts = pa.concat_tables([texts, _read_again(run, missing, asked.find_texts)]) if missing else texts
     return Content(

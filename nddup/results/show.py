@@ -15,6 +15,7 @@ from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.shown import counted, csv_line, drop_login, one_line, spell_lost, spell_share
 from nddup.mining.modes import MEANINGS, MODES
+from nddup.reading.outcomes import without_brackets
 from nddup.report.for_review import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
 
@@ -205,7 +206,8 @@ def rows_of(run: FinishedRun, *, cluster: str | None, doc: str | None, borderlin
         return {"cluster_id": cluster, **found, "first_members": _ask(run, FIRST_MEMBERS, cluster)}
     if doc is not None:
         found = _find(run, ONE_DOCUMENT, doc, option="--doc")
-        return {"doc_id": doc, **found, "near": _ask(run, NEAREST, doc), "clusters": _ask(run, OWN_CLUSTERS, doc)}
+        doc = found["doc_id"]
+        return {**found, "near": _ask(run, NEAREST, doc), "clusters": _ask(run, OWN_CLUSTERS, doc)}
     if borderline is not None:
         decisive = _require_decisive(run)
         return {"measure": decisive.name, "threshold": decisive.threshold,
@@ -239,7 +241,7 @@ def _require_decisive(run: FinishedRun) -> Decisive:
 
 def _find(run: FinishedRun, question: str, name: str, *, option: str) -> dict[str, Any]:
     """Return the row of a cluster or document. Raises ConfigError if there is none; of documents it shows an id."""
-    found = _ask(run, question, name)
+    found = _ask(run, question, name) or (_ask(run, question, without_brackets(name)) if option == "--doc" else [])
     if not found and option == "--cluster":
         raise ConfigError(f"--cluster {name}: no such cluster in {run.path}")
     if not found:
@@ -263,6 +265,7 @@ def _show_cluster(run: FinishedRun, cluster: str, *, master: str | None) -> str:
 
 def _show_document(run: FinishedRun, doc: str) -> str:
     row = _find(run, ONE_DOCUMENT, doc, option="--doc")
+    doc = row["doc_id"]
     size = f"{row['n_tokens']:,} tokens, {row['n_features']:,} features"
     lines = [
         one_line(f"document {doc}: {row['source']}#{row['record']}, {size}"),

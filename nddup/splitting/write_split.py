@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from nddup.embedded.rewrite import Rewriter, in_order
 from nddup.embedded.workers import Workers
-from nddup.engines.engine import EngineTable, FinishedRun
+from nddup.engines.engine import EngineTable, FinishedRun, find_ids
 from nddup.errors import ConfigError, OutputExistsError
 from nddup.ground.shown import counted, name_some
 from nddup.reading.id_lists import require_known
@@ -49,10 +49,6 @@ MOST_LISTED = 10
 
 NEAR = Fraction(1, 100)
 """How far from its share a part may be without a word."""
-
-
-UNKNOWN = "SELECT f.doc_id FROM fixed AS f ANTI JOIN documents AS d ON f.doc_id = d.doc_id ORDER BY f.doc_id"
-"""The ids of --fixed that are no documents."""
 
 
 class SplitAsked(NamedTuple):
@@ -167,13 +163,12 @@ def split_run(run: FinishedRun, asked: SplitAsked, read_columns: ReadColumns) ->
 
 def see_asked(run: FinishedRun, asked: SplitAsked, config: Config, read_columns: ReadColumns) -> None:
     """Give the run the tables that the stage reads; errors as of `split_run`."""
-    fixed = asked.fixed or {}
+    given = asked.fixed or {}
+    known = find_ids(run, given) if given else {}
+    names = sorted(one for one in given if one not in known)
+    require_known("--fixed", names[:MOST_LISTED], len(names), len(given), all_known=asked.all_known)
+    fixed = {doc_id: given[one] for one, doc_id in known.items()}
     run.put("fixed", pa.table({"doc_id": pa.array(fixed, pa.string()), "part": pa.array(fixed.values(), pa.string())}))
-    unknown = run.sql(
-        "SELECT f.doc_id FROM fixed AS f ANTI JOIN documents AS d ON f.doc_id = d.doc_id ORDER BY f.doc_id"
-    )
-    names = unknown["doc_id"].to_pylist()
-    require_known("--fixed", names[:MOST_LISTED], len(names), len(fixed), all_known=asked.all_known)
 
     none = pa.table({"doc_id": pa.array([], pa.string()), "part": pa.array([], pa.string())})
     earlier = none if asked.earlier is None else asked.earlier

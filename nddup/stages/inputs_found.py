@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from nddup.engines.engine import Engine
+from nddup.engines.engine import Engine, find_ids
 from nddup.errors import ConfigError, NddupError
 from nddup.ground.metrics import SketchMetrics
 from nddup.ground.shown import MOST_NAMED
@@ -275,8 +275,10 @@ def _word(row: Sequence[str], *, is_named: bool = False) -> str | None:
     return said if said in Forced._fields else None
 
 
-def find_unknown(ask: Callable[[], Engine], forced: Forced | None, *, all_known: bool) -> list[str]:
-    """Return the ids of `keep.force` that are no document, ascending.
+def know_forced(
+    ask: Callable[[], Engine], forced: Forced | None, *, all_known: bool
+) -> tuple[Forced | None, list[str]]:
+    """Return the documents that `keep.force` names, as `find_ids` does, and the ids that are no document, ascending.
 
     Args:
         ask: returns an engine with `documents`; called only if there is a file.
@@ -289,10 +291,12 @@ def find_unknown(ask: Callable[[], Engine], forced: Forced | None, *, all_known:
     Cost: a question over the ids of the documents, if there is a file.
     """
     named = [] if forced is None else [*forced.kept, *forced.removed]
-    if not named:
-        return []
-    wanted = pa.table({"id": pa.array(named, pa.string())})
-    text = "SELECT w.id FROM named AS w ANTI JOIN documents AS d ON w.id = d.doc_id ORDER BY w.id"
-    unknown: list[str] = ask().sql(text, named=wanted)["id"].to_pylist()
+    if forced is None or not named:
+        return forced, []
+    found = find_ids(ask(), named)
+    unknown = sorted(one for one in named if one not in found)
     require_known("keep.force", unknown, len(unknown), len(named), all_known=all_known)
-    return unknown
+    kept, removed = (sorted({found.get(one, one) for one in ids}) for ids in forced)
+    if both := set(kept).intersection(removed):
+        raise ConfigError(f"keep.force: {min(both)!r} is both kept and removed")
+    return Forced(tuple(kept), tuple(removed)), unknown

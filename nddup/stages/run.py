@@ -39,7 +39,7 @@ from nddup.scanning.read_again import TextChoice
 from nddup.settings.load import read_stored
 from nddup.settings.plan import stored_texts
 from nddup.stages.families import list_families, names_after, require_other
-from nddup.stages.inputs_found import find_inputs, find_unknown, note_changes, read_forced, read_ids_of
+from nddup.stages.inputs_found import find_inputs, know_forced, note_changes, read_forced, read_ids_of
 from nddup.stages.keep import find_idle_globs, find_idle_values
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable
 from nddup.stages.onto import Chain, open_chain, require_name, whole_of
@@ -256,7 +256,7 @@ def decide(
         known: PAIRS of the same documents at a lower threshold.
     """
     of_documents = partial(engine.ask, **sketched.tables)
-    unknown = find_unknown(of_documents, engine.forced, all_known=engine.config.keep.all_known)
+    engine.forced, unknown = know_forced(of_documents, engine.forced, all_known=engine.config.keep.all_known)
     idle = find_idle_globs(of_documents, engine.config.keep.prefer)
     idle_values = find_idle_values(of_documents, engine.config.keep.order.read)
 

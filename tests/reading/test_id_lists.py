@@ -6,8 +6,12 @@ import json
 
 import pytest
 
+from nddup.engines.duck import DuckEngine
+from nddup.engines.engine import find_ids
 from nddup.ground.shown import csv_line
 from nddup.reading.id_lists import read_ids
+from nddup.tables import DOCUMENTS
+from tests.engine_rows import see_rows
 
 IDS = ["@a", "+49 30 1", "b, c", 'say "d"', "7", "[e]"]
 ROWS = [{"doc_id": doc_id, "reason": "near"} for doc_id in IDS]
@@ -54,3 +58,15 @@ def test_json_of_another_form_is_refused(data: bytes) -> None:
     """It says what was expected."""
     with pytest.raises(ValueError, match="expected a"):
         read_ids(data)
+
+
+def test_a_message_id_may_stand_in_brackets() -> None:
+    """A document is named with and without them; where ids have brackets of their own, these name it first."""
+    engine = DuckEngine("test")
+    see_rows(engine, DOCUMENTS, [{"doc_id": one} for one in ("1@a", "2@a", "<2@a>", "<>")])
+
+    assert find_ids(engine, ["<1@a>", "1@a", "<2@a>", "<3@a>", "<>"]) == {
+        "<1@a>": "1@a", "1@a": "1@a", "<2@a>": "<2@a>", "<>": "<>",
+    }  # fmt: skip
+    assert find_ids(engine, []) == {}
+    assert read_ids(b"doc_id,why\n<1@a>,x\n2,y\n") == [["<1@a>", "2"], ["1@a", "2"]]

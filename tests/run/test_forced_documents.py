@@ -43,10 +43,10 @@ def write_texts(folder: Path, seed: int) -> list[str]:
 
 
 def write_force(path: Path, ids: list[str], seed: int) -> dict[str, str]:
-    """Write a file of `keep.force` about a third of the documents; return its words by id."""
+    """Write a file of `keep.force` about a third of the documents, each in brackets; return its words by id."""
     draw = random.Random(seed)  # noqa: S311 - a choice
     said = {one: draw.choice(["kept", "removed"]) for one in ids if draw.random() < 0.35}
-    path.write_text("doc_id,decision\n" + "".join(f"{one},{word}\n" for one, word in said.items()) + "nobody,kept\n")
+    path.write_text("doc_id,decision\n" + "".join(f"<{one}>,{word}\n" for one, word in said.items()) + "nobody,kept\n")
     return said
 
 
