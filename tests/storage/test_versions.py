@@ -14,7 +14,7 @@ from nddup.storage import run_folder as module
 from nddup.storage.run_folder import SHAPING, code_fingerprint, versions
 from tests.places import ROOT
 
-ELSEWHERE = {"datasketch", "duckdb", "pandas", "pydantic", "pyspark", "PyYAML", "rapidfuzz", "waitress"}
+ELSEWHERE = {"datasketch", "duckdb", "pandas", "pydantic", "pyspark", "PyYAML", "rapidfuzz", "shtab", "waitress"}
 """Dependencies that shape no table: for finished runs, small results, settings and `truth`; Spark is recorded apart."""
 
 
