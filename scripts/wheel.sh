@@ -37,4 +37,5 @@ import nddup
 run = nddup.open('run')
 assert run.sql('SELECT count(*) AS n FROM documents').to_pylist() == [{'n': 580}], run
 assert '/build/wheel/env/' in nddup.__file__, nddup.__file__"
+env/bin/python ../../scripts/try_pages.py
 echo "$wheel: installed into an empty environment and tested"

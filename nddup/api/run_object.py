@@ -234,6 +234,19 @@ class Run:
         measured = measured.cast(pa.int32()) if decisive.value == "p.overlap" else measured
         return table_of("answer", pa.table({**ends, "pairs": pairs, decisive.name: measured}))
 
+    def largest_families(self, n: int = 20) -> RunTable:
+        """Return the families of more than one document, the largest first.
+
+        Returns:
+            `kept`, the document that stays; `documents`, it and those removed for it; `least`, the lowest resemblance
+            to it; `lost`, the most of a removed text that it lacks; `url`.
+
+        Cost: a pass over `keep`, joined with `documents`.
+        """
+        from nddup.results.show import ALL_FAMILIES  # noqa: PLC0415
+
+        return table_of("answer", self._ask.sql(f"{ALL_FAMILIES} LIMIT {int(n)}"))
+
     def rethreshold(self, threshold: float) -> "Run":
         """Recompute the run with another `pairs.threshold`, without reading its inputs again.
 

@@ -107,11 +107,13 @@ SIZES = """
 """
 """The families: kept document, number of documents, the least resemblance to it, and the most that is lost."""
 
-LARGEST_FAMILIES = f"""
+ALL_FAMILIES = f"""
     SELECT f.kept, f.documents, f.least, f.lost, d.url
     FROM ({SIZES}) AS f LEFT JOIN documents AS d ON f.kept = d.doc_id
-    ORDER BY f.documents DESC, f.kept LIMIT {LARGEST}
-"""  # noqa: S608 - the text above, and a number
+    ORDER BY f.documents DESC, f.kept
+"""  # noqa: S608 - the text above
+
+LARGEST_FAMILIES = f"{ALL_FAMILIES} LIMIT {LARGEST}"
 
 COUNT_FAMILIES = f"SELECT count(*) AS n FROM ({SIZES}) AS f"  # noqa: S608 - the text above
 
@@ -178,7 +180,7 @@ def show_run(run: FinishedRun, *, cluster: str | None, doc: str | None, master: 
         return _show_document(run, doc)
 
     lines = [
-        f"  {row['cluster_id']}  {row['size']:>9,}  {_short((row['members'] or [''])[0] or '', 34)}{_others(row)}"
+        f"  {row['cluster_id']}  {row['size']:>9,}  {_ending((row['members'] or [''])[0] or '')}{_others(row)}"
         for row in run.sql(LARGEST_CLUSTERS).to_pylist()
     ]
     mode = MODES.get(run.metrics.settings["clusters"]["mode"], MODES["all"])
@@ -302,6 +304,12 @@ def _ask(run: FinishedRun, question: str, name: str) -> list[dict[str, Any]]:
     ids = pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(spelled))
     found: list[dict[str, Any]] = run.sql(question, wanted=pa.Table.from_arrays([ids], ["id"])).to_pylist()
     return found
+
+
+def _ending(doc_id: str, width: int = 34) -> str:
+    """Return an id on one line; of a long one its end, which tells it from others."""
+    text = one_line(doc_id)
+    return text if len(text) <= width else f"…{text[1 - width :]}"
 
 
 def _short(text: str, width: int = WIDTH // 2) -> str:
