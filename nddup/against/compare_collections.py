@@ -29,6 +29,7 @@ from nddup.against.spans import count_characters, find_runs
 from nddup.embedded.memory import Memory
 from nddup.embedded.workers import Workers, in_collection_order
 from nddup.engines.choose import memory_of
+from nddup.errors import ConfigError
 from nddup.ground.columns import fingerprints_of
 from nddup.ground.progress import Steps
 from nddup.scanning.collection import Files
@@ -402,7 +403,9 @@ def compare(
         spool = Path(name)
         with (start or start_here)(a[1], spool, steps) as engine:
             steps.begin("find the files and their formats")
-            side_a, side_b = (find_side(*one, asked.by, engine.files) for one in (a, b))
+            side_a = find_side(*a, asked.by, engine.files)
+            with _naming_setting(b[0]):
+                side_b = find_side(*b, asked.by, engine.files)
             steps.begin("read the items")
             items = read_items(side_b, asked.length, engine.workers, spool)
             steps.begin("compare with A")
@@ -419,6 +422,17 @@ def compare(
             "rejects": pa.concat_tables([shared.rejects, items.rejects]),
         }
         return Compared(side_a, side_b, items, shared, judged, tables)
+
+
+@contextmanager
+def _naming_setting(path: str) -> Iterator[None]:
+    """Say how B is read by other keys than A, where a setting of the inputs does not fit it."""
+    try:
+        yield
+    except ConfigError as error:
+        if "input." not in str(error):
+            raise
+        raise ConfigError(f"{error} (--set-b input.content=KEY is for {path} alone)") from error
 
 
 def report_to(steps: Steps) -> Callable[[str, int, int], None]:

@@ -31,6 +31,16 @@ def test_an_object_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert not Path("out").exists()
 
 
+def test_a_benchmark_with_other_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    """The refusal names the setting that is for the benchmark alone; one of the collection does not."""
+    Path("qa.jsonl").write_text('{"q": "some question", "n": 1}\n', encoding="utf-8")
+
+    assert main(["against", "news.jsonl", "qa.jsonl"]) == 2
+    assert "(--set-b input.content=KEY is for qa.jsonl alone)" in capsys.readouterr().err
+    assert main(["against", "qa.jsonl", "news.jsonl"]) == 2
+    assert "--set-b" not in capsys.readouterr().err
+
+
 def test_the_first_reject_of_each_reason_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """The summary shows the first reject of each reason, and says so if no record became a document."""
     Path("bad.csv").write_text("id,text\n1,a b c\n2,a,b\n3,c,d\n1,a b c\n4,d\n", encoding="utf-8")
