@@ -87,7 +87,7 @@ def _session() -> "Iterator[SparkSession]":
         patch.setattr("nddup.spark.session.SHORT_LIVED", (*SHORT_LIVED, "-Xmn600m"))
         session = start_session(
             master="local[2]",
-            settings={"spark.default.parallelism": "2", "spark.driver.memory": "2g"},
+            settings={"spark.default.parallelism": "2", "spark.driver.memory": "4g"},
             is_small=True,
         )
     yield session
