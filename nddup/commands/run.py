@@ -77,6 +77,10 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="local: this machine, without Java; spark: any size; auto, the default: local where it can do the work",
     )  # fmt: skip
     parser.add_argument(
+        "--table", metavar="CATALOG.SCHEMA.TABLE",
+        help="on Spark: a table of a catalog is INPUT, as it is now; its copy, DIR.table, stays beside the results",
+    )  # fmt: skip
+    parser.add_argument(
         "--tables", metavar="CATALOG.SCHEMA",
         help="on Spark: also save the tables, with comments, in this schema of a catalog; existing ones are replaced"
         " only with --overwrite or --resume",
@@ -110,12 +114,14 @@ def execute(options: argparse.Namespace) -> int:
     """Run the job and print its summary."""
     if options.without and not options.onto:
         raise ConfigError(f"--without {options.without}: takes documents out of a run; name it with --onto")
-    if not options.inputs and not options.without:
+    if not options.inputs and not options.without and not options.table:
         raise ConfigError("INPUT: expected a file or folder, got none")
+    if options.table and options.engine in (None, "auto"):
+        options.engine = "spark"
     processes = _start_processes(options)
     try:
         _look_at_paths(options)
-        with Steps("run", 3, is_quiet=options.log_format == "json") as steps:
+        with Steps("run", 4, is_quiet=options.log_format == "json") as steps:
             config, make, how = _prepare(options, processes, steps)
     except BaseException:
         if processes is not None:
@@ -174,10 +180,9 @@ def _prepare(
     if options.onto and is_here:
         config = _go_on(options.onto, config)
     choice = choose_engine(options.inputs, options.output, config, master=options.master)
-    if options.tables and choice.engine == "local":
-        raise ConfigError(
-            f"--tables {options.tables}: only Spark knows catalogs, and this run is not on it: add --engine spark"
-        )
+    if (options.tables or options.table) and choice.engine == "local":
+        given = f"--tables {options.tables}" if options.tables else f"--table {options.table}"
+        raise ConfigError(f"{given}: only Spark knows catalogs, and this run is not on it: add --engine spark")
     how = {
         "overwrite": options.overwrite,
         "resume": options.resume,
@@ -291,7 +296,7 @@ def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) 
     from nddup.spark.run import run_job  # noqa: PLC0415
     from nddup.spark.session import address_of, start_session  # noqa: PLC0415
     from nddup.spark.session_tables import SparkFolder  # noqa: PLC0415
-    from nddup.spark.steps.outputs import require_place, save_tables  # noqa: PLC0415
+    from nddup.spark.steps.outputs import copy_table, require_place, save_tables  # noqa: PLC0415
     from nddup.stages.onto import settings_onto  # noqa: PLC0415
     from nddup.storage.local_storage import is_submitted  # noqa: PLC0415
 
@@ -302,9 +307,14 @@ def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) 
     if options.onto and not _is_here(options.onto):
         config = settings_onto(config, SparkFolder(spark, options.onto))
     run = partial(run_job, spark)
+    if options.tables:
+        require_place(spark, options.tables, overwrite=options.overwrite or options.resume)
+    if options.table:
+        flags = {name: bool(getattr(options, name)) for name in ("overwrite", "resume")}
+        steps.begin(f"copy the table {options.table}")
+        options.inputs = [*options.inputs, copy_table(spark, options.table, options.output, **flags)]
     if not options.tables:
         return config, run
-    require_place(spark, options.tables, overwrite=options.overwrite or options.resume)
 
     def run_and_save(inputs: list[str], output: str, config: Any, **how: Any) -> dict[str, Any]:  # noqa: ANN401
         metrics = run(inputs, output, config, **how)

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from nddup.embedded import outputs
 from nddup.embedded.outputs import Reader
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, OutputError, first_line
 from nddup.ground.shown import ESCAPED, ESCAPES, FIRST, LAST
 from nddup.rewriting.rewrite_file import Rewritten
 from nddup.scanning.collection import Collection, Group, ListedFile
@@ -485,12 +485,39 @@ def require_place(spark: SparkSession, place: str, *, overwrite: bool) -> None:
         is_there = spark.catalog.databaseExists(place)
         held = [name for name in RESULTS if spark.catalog.tableExists(f"{place}.{name}")] if is_there else []
     except (PySparkException, Py4JJavaError) as error:  # a catalog's own exceptions may arrive unconverted
-        said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise ConfigError(f"--tables {place}: {said}") from error
+        raise ConfigError(f"--tables {place}: {first_line(error)}") from error
     if not is_there:
         raise ConfigError(f"--tables {place}: there is no such schema; CREATE SCHEMA {place} makes it")
     if held and not overwrite:
         raise ConfigError(f"--tables {place}: has a table {held[0]} already; --overwrite replaces it")
+
+
+def copy_table(spark: SparkSession, name: str, output: str, *, overwrite: bool, resume: bool) -> str:
+    """Copy a table of a catalog to Parquet beside a run, and return that folder: what the run reads is one snapshot.
+
+    Args:
+        spark: the session.
+        name: `schema.table` or `catalog.schema.table`.
+        output: the folder of the run; the copy is OUTPUT.table.
+        overwrite: whether a copy that is there is replaced.
+        resume: whether one that is whole is taken.
+
+    Raises:
+        ConfigError: if there is no such table, or a copy that may not be replaced.
+
+    Cost: the table is read and written once.
+    """
+    where = f"{output.rstrip('/')}.table"
+    files = files_at(spark, where)
+    if resume and files.exists(f"{where}/_SUCCESS"):
+        return where
+    if not (overwrite or resume) and files.exists(where):
+        raise ConfigError(f"--table {name}: {where} exists already; give another --output, or --overwrite")
+    try:
+        spark.table(name).write.mode("overwrite").parquet(files.spelled(where))
+    except (PySparkException, Py4JJavaError) as error:
+        raise ConfigError(f"--table {name}: {first_line(error)}") from error
+    return where
 
 
 def save_tables(spark: SparkSession, output: str, place: str) -> list[str]:
