@@ -5,8 +5,8 @@
     copy_snapshot   a table         -> its rows as they are in that version: files in `tables` of the cache
 
 The log of a table says which rows count: deleted ones are left out, partition columns are columns, and every row has
-the columns of the version. What a library cannot read so, such as equality deletes, is refused. A version never
-changes, so a copy is made once. Data files outside the folder of the table are not read.
+the columns of the version. What a library cannot read so is refused. A version never changes, so a copy is made once.
+Data files outside the folder of the table are not read.
 """
 
 import json
@@ -21,7 +21,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ from nddup.ground.start_up import CACHE_FOLDER, cache_folder
 from nddup.remote.addresses import RemoteFile, is_remote, spell_bare
 from nddup.remote.buckets import client_of, list_bucket
 from nddup.remote.fetch import read_remote
+from nddup.scanning.equality_deletes import plan_rows
 from nddup.scanning.input_files import Placed, percent_spelled, split_version
 
 if TYPE_CHECKING:
@@ -260,6 +261,7 @@ def _fetch(listed: Mapping[str, RemoteFile], names: Iterable[str], folder: Path)
 
 def _open_iceberg(table: TablePath) -> _Opened:
     from pyiceberg.catalog.noop import NoopCatalog  # noqa: PLC0415 - an extra
+    from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415
     from pyiceberg.serializers import FromInputFile  # noqa: PLC0415
     from pyiceberg.table import StaticTable  # noqa: PLC0415
 
@@ -276,11 +278,9 @@ def _open_iceberg(table: TablePath) -> _Opened:
         _require_inside(table.folder, [snapshot.manifest_list])
         _require_inside(table.folder, [one.manifest_path for one in snapshot.manifests(iceberg.io)])
     scan = iceberg.scan(snapshot_id=version if current else None)
-    tasks = list(scan.plan_files())
-    paths = [file.file_path for task in tasks for file in (task.file, *task.delete_files)]
+    paths, rows = plan_rows(scan)
     _require_inside(table.folder, paths)
-    reader: Any = scan.to_arrow_batch_reader
-    return _Opened(version, paths, lambda: reader().schema, reader)
+    return _Opened(version, paths, lambda: schema_to_pyarrow(scan.projection()), rows)
 
 
 def _iceberg_files(folder: str) -> "FileIO":

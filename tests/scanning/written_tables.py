@@ -110,9 +110,10 @@ class IcebergFolder:
         self.table.append(rows_of(range(20, 23), extra=7))
         return first
 
-    def write_deletes(self, *, by_equality: bool) -> None:
-        """Commit a snapshot in which the first row of a data file is deleted, by its place or by its id."""
+    def write_deletes(self, *, by_equality: bool) -> str:
+        """Commit a snapshot in which the first row of a data file is deleted, by its place or id; return the id."""
         from pyiceberg import manifest as m  # noqa: PLC0415
+        from pyiceberg.serializers import FromInputFile  # noqa: PLC0415
 
         class Deletes(m.ManifestWriterV2):
             def content(self) -> Any:  # noqa: ANN401
@@ -125,8 +126,9 @@ class IcebergFolder:
         metadata, before = self.table.metadata, self.table.current_snapshot()
         file = min((task.file for task in self.table.scan().plan_files()), key=lambda one: str(one.file_path))
         place = f"{self.path}/data/deletes.parquet"
+        first = str(pq.read_table(file.file_path.removeprefix("file://"))["id"][0])
         if by_equality:
-            rows = pa.table({"id": [pq.read_table(file.file_path.removeprefix("file://"))["id"][0].as_py()]})
+            rows = pa.table({"id": [first]})
             fields = [pa.field("id", pa.string(), metadata={"PARQUET:field_id": "1"})]
         else:
             rows = pa.table({"file_path": [file.file_path], "pos": [0]})
@@ -159,4 +161,8 @@ class IcebergFolder:
         values["snapshots"].append(snapshot | {"sequence-number": sequence, "manifest-list": listed})
         values |= {"current-snapshot-id": snapshot_id, "last-sequence-number": sequence}
         values["refs"]["main"]["snapshot-id"] = snapshot_id
-        (self.path / "metadata" / f"{self.number:05}-a.metadata.json").write_text(json.dumps(values))
+        newest = self.path / "metadata" / f"{self.number:05}-a.metadata.json"
+        newest.write_text(json.dumps(values))
+        self.table.metadata = FromInputFile.table_metadata(self.io.new_input(f"file://{newest}"))
+        self.number += 1
+        return first
