@@ -18,6 +18,7 @@ from nddup.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestEntry
+    from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.table import DataScan, FileScanTask
 
 Columns = tuple[str, ...]
@@ -90,7 +91,9 @@ def _lists(batch: pa.RecordBatch, names: Columns) -> list[list[Any]]:
     return [batch.column(name).to_pylist() for name in names]
 
 
-def _applies(delete: "ManifestEntry", task: "FileScanTask", sequences: dict[str, int], specs: Any) -> bool:  # noqa: ANN401
+def _applies(
+    delete: "ManifestEntry", task: "FileScanTask", sequences: dict[str, int], specs: "dict[int, PartitionSpec]"
+) -> bool:
     file, data = delete.data_file, task.file
     if (delete.sequence_number or 0) <= sequences[data.file_path]:
         return False
