@@ -1,6 +1,7 @@
 """Run every `nddup` command of README and docs by an installed nddup, each page in a folder of its own.
 
     build/wheel/env/bin/python scripts/try_pages.py      a line for each page; exit status 1 if a command failed
+    … scripts/try_pages.py README.md                            of this page alone
 
 The folder holds small files of the names that pages use, and the run out/run. Commands for a cluster or for files
 elsewhere are left out (`ELSEWHERE`); where a page writes to one folder twice, the second command replaces it.
@@ -33,9 +34,10 @@ FOUND = 3
 def commands_of(page: Path) -> Iterator[list[str]]:
     """Yield the complete commands of a page that run on this machine, without the program's name."""
     for fenced, indented in CODE.findall(page.read_text(encoding="utf-8")):
-        text = (fenced or re.sub(r"^    ", "", indented, flags=re.MULTILINE)).replace("\\\n", " ")
+        lines = fenced or re.sub(r"^    ", "", indented, flags=re.MULTILINE)
+        text = re.sub(r"\\\n\s*", " ", lines)
         for line in text.splitlines():
-            command = re.split(r"\s{3,}|\s#\s| > ", line.replace("  --", " --"))[0]
+            command = re.split(r"\s{3,}|\s#\s| > ", line)[0]
             is_here = not any(word in command.replace(ADDRESS, "") for word in ELSEWHERE)
             if re.match(r"nddup [a-z]+( |$)", command) and not command.startswith("nddup runs") and is_here:
                 yield shlex.split(command)[1:]
@@ -131,7 +133,8 @@ def main() -> int:
     """Run the commands of all pages."""
     failed = 0
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        commands = list(commands_of(page)) if page.name != "reference.md" else []
+        is_wanted = page.name in sys.argv[1:] if sys.argv[1:] else page.name != "reference.md"
+        commands = list(commands_of(page)) if is_wanted else []
         if not commands:
             continue
         with TemporaryDirectory() as folder:
