@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from nddup.errors import OutputError
 from nddup.ground.json_text import load_object
-from nddup.reading.outcomes import without_brackets
+from nddup.ground.shown import without_brackets
 from nddup.tables import Table
 
 EngineTable: TypeAlias = Any

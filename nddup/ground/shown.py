@@ -374,6 +374,16 @@ def escaped(doc_id: str) -> str:
     return _ESCAPED.sub(lambda found: _SPELLED[found[0]], doc_id)
 
 
+def without_brackets(doc_id: str) -> str:
+    """Return an id without angle brackets around it, in which a Message-ID stands in mail.
+
+    Example:
+        >>> without_brackets("<1@a.org>"), without_brackets("1@a.org"), without_brackets("<>")
+        ('1@a.org', '1@a.org', '<>')
+    """
+    return doc_id[1:-1] if doc_id.startswith("<") and doc_id.endswith(">") and doc_id != "<>" else doc_id
+
+
 def spell_document(doc_id: str, url: str | None, content: str, fields: str = "") -> str:
     """Return a document as a line of ROMIP XML, with attributes, each after a blank.
 

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from nddup.errors import ConfigError
-from nddup.ground.shown import name_some, read_cell
-from nddup.reading.outcomes import clean_id, without_brackets
+from nddup.ground.shown import name_some, read_cell, without_brackets
+from nddup.reading.outcomes import clean_id
 
 LOOKED_AT = 100
 """Rows from which the delimiter is found."""

@@ -209,16 +209,6 @@ def clean_id(text: str) -> str:
     return _CONTROLS.sub(" ", text).strip()
 
 
-def without_brackets(doc_id: str) -> str:
-    """Return an id without angle brackets around it, in which a Message-ID stands in mail.
-
-    Example:
-        >>> without_brackets("<1@a.org>"), without_brackets("1@a.org"), without_brackets("<>")
-        ('1@a.org', '1@a.org', '<>')
-    """
-    return doc_id[1:-1] if doc_id.startswith("<") and doc_id.endswith(">") and doc_id != "<>" else doc_id
-
-
 def excerpt(data: bytes, encoding: str = "utf-8") -> str:
     """Return the first EXCERPT_LENGTH characters of a record, for display; undecodable bytes become U+FFFD."""
     return data[: EXCERPT_LENGTH * 4].decode(encoding, "replace")[:EXCERPT_LENGTH]

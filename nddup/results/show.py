@@ -13,9 +13,8 @@ import pyarrow as pa
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
-from nddup.ground.shown import counted, csv_line, drop_login, one_line, spell_lost, spell_share
+from nddup.ground.shown import counted, csv_line, drop_login, one_line, spell_lost, spell_share, without_brackets
 from nddup.mining.modes import MEANINGS, MODES
-from nddup.reading.outcomes import without_brackets
 from nddup.report.for_review import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
 
