@@ -87,9 +87,10 @@ def bar(finished: float, total: float) -> str:
 def fit(line: str) -> str:
     """Cut a line to the width of the terminal: what ran over its edge could not be erased."""
     try:
-        return line[: os.get_terminal_size(sys.stderr.fileno()).columns - 1]
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):  # a notebook
         return line
+    return line[: columns - 1] if columns else line  # 0: a terminal that tells no width
 
 
 class Steps:

@@ -198,7 +198,7 @@ def test_no_secret_is_in_a_run(lake: str, tmp_path: Path, capsys: pytest.Capture
     said = capsys.readouterr()
     assert "results in s3a://lake/d/out" in said.out
     assert "INPUT s3a://lake/d/none: no such file or folder" in said.err
-    assert "holds INPUT s3a://lake/d/out, which would be removed" in said.err
+    assert "INPUT s3a://lake/d/out: holds the results of a run" in said.err
     assert json.loads((tmp_path / "out" / "evaluation.json").read_text())["path"] == "s3a://lake/d/truth.csv"
     assert json.loads((tmp_path / "out" / "_RUN.json").read_text())["inputs"]["paths"][0] == "s3a://lake/d/a"
     written = [Path(folder) / name for folder, _, names in os.walk(tmp_path / "out") for name in names]

@@ -35,19 +35,20 @@ def refused(arguments: list[str], said: Callable[[], str]) -> bool:
 def test_a_link_does_not_hide_that_an_input_lies_in_the_output(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--overwrite` removes no input, whichever of the two paths goes through a link, and by whatever kind of link."""
     assert main(["run", f"{place}/first.jsonl", "--output", f"{place}/real/out", *PLAIN]) == 0
-    write_texts(place / "real" / "out" / "in.jsonl", TEXTS)
-    (place / "alias.jsonl").symlink_to("real/out/in.jsonl")
-    (place / "more").symlink_to("real/out")
+    (place / "real" / "out" / "given").mkdir()
+    write_texts(place / "real" / "out" / "given" / "in.jsonl", TEXTS)
+    (place / "alias.jsonl").symlink_to("real/out/given/in.jsonl")
+    (place / "more").symlink_to("real/out/given")
 
     for given, output in (
-        ("real/out/in.jsonl", "sym/out"), ("sym/out/in.jsonl", "real/out"), ("alias.jsonl", "real/out"),
-        ("real/out", "sym/out"), ("more", "real/out"), ("sym", "real"),
+        ("real/out/given/in.jsonl", "sym/out"), ("sym/out/given/in.jsonl", "real/out"), ("alias.jsonl", "real/out"),
+        ("real/out/given", "sym/out"), ("more", "real/out"), ("sym", "real"),
         ("first.jsonl", "first.jsonl"),
     ):  # fmt: skip
         arguments = ["run", f"{place}/{given}", "--output", f"{place}/{output}"]
         assert refused([*arguments, "--overwrite"], lambda: capsys.readouterr().err), (given, output)
         assert refused([*arguments, "--resume"], lambda: capsys.readouterr().err), (given, output)
-        assert (place / "real" / "out" / "in.jsonl").exists()
+        assert (place / "real" / "out" / "given" / "in.jsonl").exists()
         assert (place / "real" / "out" / "_COMPLETE").exists()
     assert (place / "first.jsonl").exists()
 
