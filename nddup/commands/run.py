@@ -121,7 +121,7 @@ def execute(options: argparse.Namespace) -> int:
     processes = _start_processes(options)
     try:
         _look_at_paths(options)
-        with Steps("run", 4, is_quiet=options.log_format == "json") as steps:
+        with Steps("run", 4 if options.table else 3, is_quiet=options.log_format == "json") as steps:
             config, make, how = _prepare(options, processes, steps)
     except BaseException:
         if processes is not None:

@@ -132,23 +132,22 @@ class LocalJob(RunEngine):
         *,
         counts: Mapping[str, int] | None = None,
         changed: NDArray[np.int64] | None = None,
-        behind: int | None = None,
+        absent: int = 0,
         **noted: JsonValue,
     ) -> Saved:
         """Write a table and seal it; a later attempt of either engine finds it with its counts and what is noted.
 
         Where `changed` is given, the table begins with the rows of the run that this one goes on from, in which only
-        those places have changed. Where `behind` is, these are as many rows, and all others are given.
+        those places have changed; as many as `absent` are not in `table`.
         """
         self.progress.describe(name)
         counts, on_rows = counts or {}, partial(self.workers.report_progress, f"write {name}")
-        if changed is None and behind is None:
+        if changed is None:
             self.store.write(name, table, on_rows_written=on_rows)
         else:
             old = None if self.onto is None else LocalFolder(self.onto)
-            before = Before(old, np.empty(0, np.int64) if changed is None else changed, behind or 0)
-            self.folder.write_onto(name, table, before, on_rows_written=on_rows)
-        counted = {"rows": len(table) + (behind or 0), "counts": counts, "noted": noted}
+            self.folder.write_onto(name, table, Before(old, changed, absent), on_rows_written=on_rows)
+        counted = {"rows": absent + len(table), "counts": counts, "noted": noted}
         self.store.seal(name, **dependencies_of(name, self.config), counted=counted)
         return Saved(table, len(table), counts, noted)
 
@@ -239,7 +238,8 @@ class LocalJob(RunEngine):
         paired = engine.pair(onto.changed_documents, self.config, self.workers, read=onto.read, forced=self.forced)
         for name, table in onto.keep().items():
             is_longer = name == "shingles" and not len(old.taken)
-            self.save(name, table, behind=len(old.shingles.nodes) if is_longer else None)
+            changed, absent = (np.empty(0, np.int64), len(old.shingles.nodes)) if is_longer else (None, 0)
+            self.save(name, table, changed=changed, absent=absent)
         self.workers.parts = None  # the places of OLD's records are not known
         pairs = onto.take_over("pairs", paired.pairs).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")])
         return _made({"pairs": self.save("pairs", pairs)}, {**paired.stage_counts, **onto.counts()}, paired)

@@ -137,7 +137,7 @@ class Before(NamedTuple):
     run: LocalFolder | None
     """None: there is none, but a later table may begin with this one."""
 
-    changed: NDArray[np.int64] = np.empty(0, np.int64)
+    changed: NDArray[np.int64]
     """The places of the rows that differ, ascending."""
 
     absent: int = 0

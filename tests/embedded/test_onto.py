@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nddup.embedded.old_run import Old, find_fault
+from nddup.embedded.old_run import NO_NODE, Old, StoredShingles, find_fault
 from nddup.embedded.run import run_locally
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, OutputError
 from nddup.settings.load import build_config
+from nddup.storage import local_folder
 from tests.finished_runs import sorted_tables, write_rows
 
 Settings = Mapping[str, Mapping[str, Any]]
@@ -168,3 +170,26 @@ def test_a_foreign_run_leads_nowhere(tmp_path: Path, name: str, column: str) -> 
     values[len(values) // 2] = CHANGES[name][column]
     changed = table.set_column(table.schema.get_field_index(column), column, pa.array(values, table[column].type))
     assert find_fault(old.documents, {**stored, name: changed})
+
+
+def test_stored_shingles_are_read_past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wanted rows are those of the whole table, under the names of their nodes, however few are read at a time."""
+    rows = [{"id": f"d{n}", "text": " ".join(f"w{k}" for k in range(250)) + f" {n}"} for n in range(7)]
+    run([write_rows(tmp_path / "a.jsonl", rows)], tmp_path / "old", {}, batch="a")
+    old = Old.open(str(tmp_path / "old"))
+    table, nodes = old.table("shingles"), old.shingles.nodes
+    assert len(nodes) == 7
+    is_wanted = np.array([False, True, True, False, False, True, False])
+
+    for size in (1, 2, 3, 7):
+        monkeypatch.setattr(local_folder, "ROWS_SCANNED", size)
+        assert old.shingles.take(is_wanted).equals(table.filter(pa.array(is_wanted))), size
+    renamed = StoredShingles(np.where(is_wanted, nodes + 1, NO_NODE), old.shingles.scan).take(is_wanted)
+    assert renamed["node"].to_pylist() == (nodes[is_wanted] + 1).tolist()
+    assert not len(old.shingles.take(np.zeros(7, np.bool_)))
+
+    [file] = (tmp_path / "old" / "_stages" / "shingles").glob("*.parquet")
+    pq.write_table(table.set_column(1, "shingles", pa.nulls(7, table["shingles"].type)), file)
+    monkeypatch.setattr(local_folder.LocalFolder, "require_same", lambda *_: None)  # its digest is its writer's own
+    with pytest.raises(OutputError, match="holds what nddup does not write"):
+        old.shingles.take(is_wanted)
