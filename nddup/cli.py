@@ -94,7 +94,6 @@ complete -o bashdefault -o default -F _nddup nddup
 
 
 def _hint(message: str) -> str:
-    """Return a hint: the command that was probably meant, or how to give a setting that was given as an option."""
     command = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
     if command is not None:
         return "".join(f"; did you mean {near}?" for near in difflib.get_close_matches(command[1], COMMANDS, n=1))
@@ -138,7 +137,6 @@ def spell_completion(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Yield the arguments of a parser and of all below it."""
     for action in parser._actions:  # noqa: SLF001 - argparse has no public list of them
         yield action
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001

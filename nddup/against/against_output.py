@@ -138,7 +138,6 @@ def _item(compared: Compared, item: int, row: dict[str, Any], spans: list[dict[s
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sort spans and merge those that overlap or touch."""
     merged: list[tuple[int, int]] = []
     for begin, end in sorted(spans):
         if merged and begin <= merged[-1][1]:
@@ -261,7 +260,6 @@ def summarise_verdicts(compared: Compared) -> list[str]:
 
 
 def _line(name: str, counts: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") -> str:
-    """Return the number of items of a part with each verdict, as a line."""
     said = [counted(int(counts.sum()), "item"), f"{counts[FOUND]:,} found"]
     said += [f"{counts[PART]:,} part"] if counts[PART] else []
     said.append(f"{counts[CLEAN]:,} clean")
@@ -271,7 +269,6 @@ def _line(name: str, counts: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") 
 
 
 def _about(compared: Compared) -> Iterator[str]:
-    """Yield lines on what was read and what does not count."""
     shared, items = compared.shared, compared.items
     read = counted(shared.documents, "document")
     yield f"{compared.a.path}: {read} read, {len(shared.ids):,} with a shingle of an item"

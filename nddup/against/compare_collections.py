@@ -192,7 +192,6 @@ def _is_media(name: str) -> bool:
 
 
 def _with_documents(counted: pa.Table, bad: pa.Table) -> pa.ChunkedArray:
-    """Return the sources with more records than rejects."""
     records = counted.group_by("source").aggregate([("seq", "sum")])
     rejects = {row["values"]: row["counts"] for row in pc.value_counts(bad["source"]).to_pylist()}
     told = zip(records["source"].to_pylist(), records["seq_sum"].to_pylist(), strict=True)
@@ -200,7 +199,6 @@ def _with_documents(counted: pa.Table, bad: pa.Table) -> pa.ChunkedArray:
 
 
 def _records_before(counted: pa.Table) -> tuple[dict[tuple[str, int], int], int]:
-    """Return the number of records of a source before each of its splits, and the number of all records."""
     sums = counted.group_by(["source", "split"]).aggregate([("seq", "sum")]).sort_by(
         [("source", "ascending"), ("split", "ascending")]
     )  # fmt: skip
@@ -214,7 +212,6 @@ def _records_before(counted: pa.Table) -> tuple[dict[tuple[str, int], int], int]
 
 
 def _number(rows: pa.Table, before: dict[tuple[str, int], int]) -> NDArray[np.int64]:
-    """Return the ordinal of each record in its source, from 1."""
     places = zip(*(rows[name].to_pylist() for name in ("source", "split", "seq")), strict=True)
     return np.array([before[source, split] + seq + 1 for source, split, seq in places], np.int64)
 
@@ -337,7 +334,6 @@ def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
 
 
 def _parts_of(items: Items, b: Side) -> NDArray[np.int64]:
-    """Return the number of the part of B that each item belongs to, (m,)."""
     places = {label: place for place, label in enumerate(b.parts)}
     return np.array([places[b.labels[source]] for source in items.sources], np.int64)
 
@@ -388,8 +384,6 @@ def compare(
     Args:
         a: path of the collection that may contain items, and the settings for reading it.
         b: path of the items, and the settings for reading them.
-        asked: settings of the comparison.
-        steps: progress.
         start: starts the engine; None: this machine's.
 
     Raises:

@@ -82,8 +82,6 @@ def find_copies(run: "FinishedRun", asked: str, *, master: str | None, steps: St
     Args:
         run: the run, whose inputs are read again.
         asked: the id of a document, or a file of texts. A Message-ID may stand in angle brackets, as in the mail.
-        master: the Spark master that the user asked for, or None.
-        steps: progress.
 
     Raises:
         ConfigError: if there is no such document or file, or the run or an input is not on this machine.

@@ -47,7 +47,6 @@ def find_hits(data: NDArray[np.uint8], bounds: NDArray[np.int64], known: Known, 
     Args:
         data: the texts as UTF-8, (b,).
         bounds: (n + 1,), where each text begins and ends.
-        known: the shingles.
         counts: whether to count the distinct shingles of texts that have a hit.
 
     Returns:

@@ -119,7 +119,6 @@ def judge(items: Numbered, holders: Holders, rules: Rules, *, is_all_read: bool 
     """Judge every item.
 
     Args:
-        items: the items and their shingles.
         holders: the documents of A that have any of these shingles.
         rules: when an item is found.
         is_all_read: whether all of A was read; if not, no item is clean.
@@ -186,7 +185,6 @@ class _Ordered(NamedTuple):
 
 
 def _sets(offsets: NDArray[np.int64], numbers: NDArray[np.int32], n_known: int) -> _Sets:
-    """Return the distinct numbers of each row; negative ones are skipped."""
     return _Sets(*_distinct_in_rows(offsets, numbers, n_known))
 
 
@@ -209,7 +207,6 @@ def _distinct_in_rows(
 
 
 def _sum_rows(sets: _Sets, is_counted: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return how many values of each row are counted."""
     counts = np.bincount(sets.rows, weights=is_counted[sets.values], minlength=len(sets.offsets) - 1)
     return counts.astype(np.int64)
 

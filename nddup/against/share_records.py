@@ -70,7 +70,6 @@ class ShareRecords:
     """Makes a row for each document that has a shingle of B, for each reject, and for the count of each split.
 
     Args:
-        shingles: the shingles of B.
         rule: which text of a record counts.
         counts: whether to count the distinct shingles of each document that has one of B.
     """
@@ -101,7 +100,6 @@ DOCUMENTS = 1_000
 
 
 def _count(some: Sequence[LocatedRecord]) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each split, with its number of records."""
     for (source, split), records in Counter((one.source, one.split) for one in some).items():
         yield ("count", source, split, records, *[None] * 13)
 
@@ -152,7 +150,6 @@ def cut_regions(text: str, begins: NDArray[np.int32], ends: NDArray[np.int32]) -
     """Cut the pieces of a text that hold its hits, with `CONTEXT` characters on each side; join pieces that touch.
 
     Args:
-        text: the text of the document.
         begins: the first character of each hit, ascending; at least one.
         ends: the character after each hit, ascending.
 
@@ -265,7 +262,6 @@ def join_pieces(pieces: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _move(table: pa.Table, before: int) -> pa.Table:
-    """Return a table with its numbers shifted behind those of the parts before."""
     offsets, numbers = flatten(table["numbers"])
     moved: NDArray[np.int32] = numbers + np.int32(before)
     return _replace(table, "numbers", list_column(offsets, moved))
@@ -304,7 +300,6 @@ def verify_filter_hits(possible: pa.Table, known: Known) -> pa.Table:
 
     Args:
         possible: SHARED, the documents of a pass with a filter that lets every known shingle pass.
-        known: the shingles.
 
     Returns:
         SHARED with numbers, without the places and documents that have no known shingle.

@@ -204,7 +204,6 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
 
 
 def _stored_texts(run: FinishedRun, a: str, b: str) -> tuple[str, str] | None:
-    """Return both texts; None unless the run stored both."""
     if not run.holds("texts"):
         return None
     wanted = pa.table({"id": pa.array([a, b], pa.string())})
@@ -502,7 +501,6 @@ def fill_lsh(
 
 
 def _signatures(documents: ds.Dataset) -> Iterator[tuple[str, Any]]:
-    """Yield the id and signature, (n,) uint64, of each document that has one; one batch at a time is in memory."""
     for batch in documents.to_batches(columns=["doc_id", "signature"]):
         for doc_id, values in zip(batch["doc_id"].to_pylist(), batch["signature"], strict=True):
             if values.is_valid and len(values):

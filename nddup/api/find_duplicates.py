@@ -182,7 +182,6 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
 
 
 def _holds_on_spark(df: GivenTable, name: str, *, only_chats: bool = False) -> bool:
-    """Return whether a column of a table of Spark holds chats or lists of strings."""
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - loaded with the caller's table
 
     kind = next(field.dataType for field in df.schema.fields if field.name == name)
@@ -218,7 +217,6 @@ def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict
 
 
 def _with_ids(table: pa.Table, kind: pa.DataType) -> pa.Table:
-    """Return a table with its ids as integers of a type, if the caller's are; else unchanged."""
     if not pa.types.is_integer(kind):
         return table
     for name in ID_COLUMNS & set(table.column_names):
@@ -229,7 +227,6 @@ def _with_ids(table: pa.Table, kind: pa.DataType) -> pa.Table:
 
 
 def _as_given(table: pa.Table, df: GivenTable) -> GivenTable:
-    """Convert an Arrow table to the library of `df`."""
     if isinstance(df, pa.Table | Rows):
         return table
     if is_polars(df):

@@ -387,7 +387,6 @@ class Run:
 
     @property
     def _documents(self) -> ds.Dataset:
-        """The table `documents` as an Arrow dataset; only id and signature unless it is a `RunTable`."""
         if isinstance(self.documents, RunTable):
             return self.documents.dataset
         return ds.dataset(self._ask.sql("SELECT doc_id, signature FROM documents"))

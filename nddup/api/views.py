@@ -254,7 +254,6 @@ class RunTable:
         return caption, list(zip(*(column.to_pylist() for column in first.columns), strict=True))
 
     def _require_room(self, columns: Sequence[str] | None) -> None:
-        """Refuse columns that may take more than half of the machine's memory."""
         needed, given = _bytes_of(self.dataset, columns), machine_memory() * SHARE
         if needed > given:
             raise CapacityError(
@@ -319,7 +318,6 @@ class Cluster:
         return title + self.members._repr_html_() + (self._matrix() if self.size <= IN_MATRIX else "")
 
     def _matrix(self) -> str:
-        """Return the resemblance of every two members, in per cent; the list of pairs if one of them is a star."""
         names = [row["doc_id"] for row in self.members.to_pylist()]
         pairs = self.pairs.to_pylist()
         if any(row["star"] for row in pairs):
@@ -444,7 +442,6 @@ def find_document(run: FinishedRun, doc_id: str, *, policy: str) -> Document:
 
 
 def _tell(row: Mapping[str, Any], pairs: pa.Table, *, removed: int, policy: str) -> str:
-    """Say in a sentence whether a document is kept or removed, and why."""
     kept_one, reason = row["duplicate_of"], row["reason"]
     if kept_one is None and not row["kept"]:
         return "removed: keep.force says so; no document that is kept is a near-duplicate of it"

@@ -104,7 +104,6 @@ def check_run(
     """Prove the promises of a finished run.
 
     Args:
-        run: the run.
         steps: names of `STEPS` to run; None: all.
         max_rejects: largest share of the records that may be rejects; None: no limit.
         begin: called as each step begins, with its name, the number of steps done and their total.
@@ -165,7 +164,6 @@ def _listed(promise: str, broken: list[str], amount: str = "all") -> Finding:
 
 
 def _files(run: FinishedRun) -> Finding | None:
-    """Check that the files are those that were written; None where nothing was noted of any."""
     wrong, unknown = run.unlike_written()
     if not wrong and unknown == run.noted():
         return None
@@ -174,7 +172,6 @@ def _files(run: FinishedRun) -> Finding | None:
 
 
 def _few_rejects(evidence: Evidence, limit: float) -> Iterator[Finding]:
-    """Check that the rejects are at most this share of the records."""
     rejects, records = evidence.count("SELECT count(*) AS n FROM rejects"), evidence.run.metrics.records
     too_many = [f"{rejects:,} of {records:,} records are rejects"] if rejects > limit * records else []
     yield _listed(f"rejects: at most {limit:g} of the records", too_many)
@@ -420,7 +417,6 @@ def _keep(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _families(evidence: Evidence) -> Iterator[Finding]:
-    """Check the table `families`, if the run has it."""
     columns = evidence.promised.config.keep.ledger
     if columns is None or not evidence.run.holds("families"):
         return
@@ -432,7 +428,6 @@ def _families(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _lines(evidence: Evidence) -> Iterator[Finding]:
-    """Check that the lines of `duplicates.txt` are the clusters."""
     promise = "duplicates.txt: the clusters, line by line"
     yield _find(evidence, promise, prove_names.WRONG_LINES, reads=["lines"])
 

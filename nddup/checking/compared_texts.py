@@ -229,8 +229,6 @@ def confirm_pairs(pairs: Pairs, claims: NDArray[np.float64], config: Config, rea
     Args:
         pairs: pairs of documents whose sketches are near-duplicates.
         claims: the value of each pair in the run, NaN if it has none; (k,).
-        config: settings of the run.
-        read: reads texts again.
 
     Cost: the tokens of some `MOST_TEXTS` texts are in memory; at most `MOST_CELLS` cells are computed, or
         `MOST_SHINGLES` shingles are made.

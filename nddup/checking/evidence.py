@@ -184,7 +184,6 @@ def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen
 
     Args:
         run: the run, with the tables `placed` and `sketches`; the table `held` is added to it.
-        promised: the promises of the run.
         number: number of clusters; fewer are chosen if these have more than `MEMBERS` nodes in total.
     """
     run.materialise("held", prove_clusters.hold(number))
@@ -214,9 +213,6 @@ def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen
 
 class Evidence:
     """The tables that the promises of one run are compared with.
-
-    Args:
-        run: the run.
 
     Attributes:
         promised: the promises of the run.
@@ -453,7 +449,6 @@ def _recount_members(evidence: Evidence) -> None:
 
 
 def _listed(name: str, column: str, ids: Callable[[Evidence], list[str]]) -> Callable[[Evidence], None]:
-    """Return a function that makes a table of one column."""
     return lambda evidence: evidence.run.put(name, pa.table({column: pa.array(ids(evidence), pa.string())}))
 
 

@@ -139,7 +139,6 @@ def describe_wrong(claims: list[Claim], proved: Proved, bounds: np.ndarray, join
     """Describe the faults of chosen clusters; where not all pairs are near-duplicates, only the support is checked.
 
     Args:
-        claims: the claims of each cluster.
         proved: the recounted facts of each.
         bounds: the number of features that the members of each must share.
         joint: as of `unpaired`.
@@ -169,9 +168,7 @@ def extend(batches: Batches, *, names: list[str], cluster_ids: list[str], sets: 
     Args:
         batches: first (the first member of a set), node (a near-duplicate of it), sketch (of the node).
         names: of `sets.nodes`.
-        cluster_ids: of the sets.
         sets: the chosen clusters, none of which has an extension if they are maximal.
-        rule: the rule of near-duplicates.
     """
     known = {name: i for i, name in enumerate(names)}
     for batch in batches:

@@ -283,7 +283,6 @@ def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Ba
     given, is used instead of the digest: equal texts have equal sketches.
 
     Args:
-        batches: documents.
         form: the form that a sketch must have.
         levels: `sketch.size` where the modulus follows the number of features; else 0.
         is_contained: whether documents that may contain more come first, before the policy applies.

@@ -195,7 +195,6 @@ def recount_members(batches: Batches, *, max_listed: int) -> Batches:
 
 
 def _told(clusters: list[_Cluster]) -> pa.RecordBatch:
-    """Make RECOUNTED_MEMBERS of clusters whose rows have all been read."""
     rows = [(one.cluster_id, one.digest.hexdigest()[:16], one.n, one.listed) for one in clusters]
     columns = zip(*rows, strict=True) if rows else [[]] * len(RECOUNTED_MEMBERS.names)
     kinds = [field.type for field in RECOUNTED_MEMBERS.arrow]

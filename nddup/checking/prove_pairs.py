@@ -163,7 +163,6 @@ def is_before(one: str, other: str) -> str:
 
     Args:
         one: a row with `weight`, `rank` and `doc_id`.
-        other: another.
     """
     return (
         f"({one}.weight < {other}.weight OR ({one}.weight = {other}.weight AND ({one}.rank < {other}.rank"
@@ -206,7 +205,6 @@ def recount(batches: Batches, *, names: list[str], probes: Probes, rule: Definit
 
 
 def _tell(near: Near, ends: tuple[pa.Array, pa.Array], rule: Definition) -> pa.RecordBatch:
-    """Make RECOUNTED of matches and the names of their ends, the probe first."""
     likeness = near.around if rule.is_containment else near.resemblance
     nothing = pa.nulls(len(near.rows), pa.float64())
     within, around = (near.around, near.within) if rule.shows_containment else (nothing, nothing)
@@ -258,7 +256,6 @@ def expect_rows(rule: Definition, *, limit: int, confirm: str = "none") -> str:
     document of either node is paired with its node's first document, and both first documents with each other.
 
     Args:
-        rule: the rule of near-duplicates.
         limit: `pairs.expand_limit` of the run.
         confirm: `pairs.confirm`: equal texts have the edit similarity 1.
 

@@ -119,7 +119,6 @@ def _is_free(folder: Path) -> bool:
 
 
 def _pages() -> dict[str, bytes]:
-    """Return the pages of the package and their licence: bytes by name of file."""
     return {file.name: file.read_bytes() for file in files("nddup").joinpath("demo").iterdir() if file.is_file()}
 
 

@@ -397,7 +397,6 @@ def execute_check(options: argparse.Namespace) -> int:
 
 
 def _tell(report: "CheckReport", options: argparse.Namespace) -> int:
-    """Print the last line, or all findings as JSON; return the exit status."""
     if options.json:
         print_json({"is_sound": report.is_sound, "findings": [asdict(finding) for finding in report.findings]})
     else:
@@ -407,7 +406,6 @@ def _tell(report: "CheckReport", options: argparse.Namespace) -> int:
 
 
 def _check_passages(path: str, *, is_json: bool) -> "CheckReport":
-    """Prove the tables of `nddup passages`, and print a line for each promise."""
     from nddup.passages.prove_passages import check_passages  # noqa: PLC0415
 
     with Steps("check", 3) as steps:
@@ -418,7 +416,6 @@ def _check_passages(path: str, *, is_json: bool) -> "CheckReport":
 
 
 def _check_split(path: str, *, is_json: bool) -> "CheckReport":
-    """Prove a folder of `nddup split`, and print a line for each promise."""
     with Steps("check", 2) as steps:
         prevent_pandas_import()
         from nddup.splitting.prove_split import check_split  # noqa: PLC0415

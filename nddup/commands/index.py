@@ -213,7 +213,6 @@ def _open(options: argparse.Namespace, steps: Steps, doing: str) -> Any:  # noqa
 
 
 def _caller(options: argparse.Namespace) -> Any:  # noqa: ANN401 - a Config, loaded here
-    """Return the settings that say how and where to compute."""
     from nddup.settings.load import PREFIX, load_config, require_callers  # noqa: PLC0415
     from nddup.settings.stored import CALLERS  # noqa: PLC0415
 

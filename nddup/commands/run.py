@@ -208,7 +208,6 @@ def _is_here(path: str) -> bool:
 
 
 def _go_on(path: str, config: "Config") -> "Config":
-    """Return the settings of a run onto a finished one of this machine."""
     from nddup.stages.onto import settings_onto  # noqa: PLC0415
     from nddup.storage.local_folder import LocalFolder  # noqa: PLC0415
 

@@ -245,8 +245,6 @@ def name_nodes(
     """Convert DOCUMENTS to arrays, and order them by the keep policy.
 
     Args:
-        documents: DOCUMENTS.
-        order: the keep policy.
         levels: sketch size s if the modulus varies, else 0.
         forced: the documents that come first or last whatever the policy says.
         same: the columns of `keep.same`: places in `policy`, None for the source.
@@ -306,7 +304,6 @@ def order_documents(
     Args:
         documents: `source`, `date`, `record_type`, and what the policy reads: `n_tokens`, `url`, `doc_key`; with
             columns in it all of DOCUMENTS.
-        order: the keep policy.
         names: (n,), from `rank_ids`.
         classes: (n,), smaller for documents that come first whatever the policy says; None where there are none.
     """

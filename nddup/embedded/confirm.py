@@ -171,7 +171,6 @@ class Known(NamedTuple):
         return Confirmed(found, _counts(len(at), Compared(np.maximum(at + 1, 0), np.full(len(at), np.nan), at < -1)))
 
     def _find(self, ends: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return the place of each pair, (k,); -1 for an unknown one."""
         wanted = keys_of(ends)
         at = np.searchsorted(self.keys, wanted)
         return np.where(np.append(self.keys, -1)[at] == wanted, at, -1)
@@ -196,7 +195,6 @@ def keys_of(ends: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def _counts(candidates: int, found: Compared) -> dict[str, int]:
-    """Return the counts of a comparison for `metrics.json`."""
     return {
         "compared": candidates,
         "confirmed": int(np.count_nonzero(found.is_near)),
@@ -213,10 +211,7 @@ def read_candidates(matches: Matches, documents: pa.Table, nodes: Nodes, texts: 
 
     Args:
         matches: the near-duplicate sketches, by the places of their documents, and the links.
-        documents: DOCUMENTS.
-        nodes: the same, as arrays.
         texts: the source to read again, and the rule.
-        workers: the processes to read with.
 
     Raises:
         NddupError: if a text is no longer found because the input changed meanwhile.
@@ -302,9 +297,6 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
     """Replace the matches within each family that has a heavy node or too many pairs, whether these are listed or not.
 
     Args:
-        matches: the result of the search.
-        nodes: the documents, with their sketches.
-        rule: how pairs were found.
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
         workers: each family is searched by one thread.
         confirmer: compares texts, where these confirm pairs; the matches are then candidates.
@@ -343,7 +335,6 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
 
 
 def _led_of(of_kind: Mapping[str, pa.Table], most_lost: Fraction | None) -> Led:
-    """Return the nodes given by leaders, from rows of FAMILY_PAIRS."""
     nodes, stands = (of_kind["leaders"][name].to_numpy().astype(np.int32) for name in ("node_a", "node_b"))
     order = np.argsort(nodes)
     limited = pc.sum(of_kind["limited"]["node_b"]).as_py() or 0

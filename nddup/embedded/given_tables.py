@@ -62,7 +62,6 @@ def as_table(given: GivenTable, wanted: Callable[[list[str]], list[str]]) -> Giv
     """Return a DataFrame of Spark, pandas or Polars, or an Arrow table, as it is; any other table as an Arrow table.
 
     Args:
-        given: the table.
         wanted: names -> those of the columns that are needed; others are not held in memory where they can be left out.
 
     Raises:
@@ -157,7 +156,6 @@ def holds_lists(df: GivenTable, name: str, *, only_chats: bool = False) -> bool:
 
 
 def _values(df: GivenTable, name: str) -> Iterator[Any]:
-    """Yield the values of a column of any table but one of Spark, as those of Python."""
     if isinstance(df, Rows):
         yield from (row.get(name) for row in df.rows)
     elif hasattr(df, "iloc"):
@@ -181,7 +179,6 @@ def _is_list(value: object) -> bool:
 
 
 def _turns_of(df: GivenTable, name: str) -> pa.ChunkedArray:
-    """Return a column of lists as JSON."""
     held, chunks, size = list[str | None](), list[pa.Array](), 0
     for value in _values(df, name):
         held.append(None if _is_missing(value) else _as_json(value))
@@ -238,7 +235,6 @@ def to_arrow(df: GivenTable, columns: Columns) -> pa.Table:
 
 
 def _column(df: GivenTable, name: str, *, is_id: bool) -> pa.ChunkedArray:
-    """Return a column of any table but one of Spark."""
     if isinstance(df, pa.Table):
         return df[name]
     if is_polars(df):

@@ -203,8 +203,6 @@ def match(
         sketches: m rows of ids; none is empty.
         n_features: (m,), distinct shingles of their documents: they bound what two have in common, and a varying
             modulus depends on them.
-        rule: how pairs are found.
-        workers: the threads to find them with.
 
     Raises:
         CapacityError: if one feature would take more than `max_comparisons`.

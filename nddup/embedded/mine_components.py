@@ -136,8 +136,6 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     """Label the components and choose the kept nodes.
 
     Args:
-        matches: the near-duplicate pairs of distinct sketches.
-        nodes: the documents.
         led: the components that are given by leaders.
         share_nodes: a component of more nodes is cut into shares of about this many; None: no component is cut.
         least_containment: share of a document that another must contain to replace it; the heavier node is then
@@ -269,8 +267,6 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
     """Return SETS of all components, by `clusters.mode`.
 
     Args:
-        graph: the components.
-        nodes: the documents, with their sketches.
         rule: which sets are mined, and their budget.
         workers: each thread mines one large component or many small ones at a time.
 
@@ -330,8 +326,6 @@ def whole_supports(graph: Graph, nodes: Nodes, bounds: NDArray[np.int32], min_su
     """Return the support of each component that is the only maximal set of its own, (c,); -1 for all others.
 
     Args:
-        graph: the components.
-        nodes: the documents, with their sketches.
         bounds: (n,), the least number of features that a set with each node shares. The pair of a component of two is
             known to share enough.
         min_support: the least of any set.

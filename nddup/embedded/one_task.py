@@ -135,7 +135,6 @@ def decide(batches: Iterable[pa.RecordBatch], *, how: Deciding) -> Batches:
 
 
 def _make(documents: pa.Table, tokens: pa.Table | None, how: Deciding) -> tuple[dict[str, pa.Table], dict[str, Any]]:
-    """Return the tables by name, and the counts of each stage."""
     config, memory = how.config, Memory(how.memory)
     matches: Matches | None = pickle.loads(how.matches) if how.matches else None  # noqa: S301 - this run's own task made it
     with _Given(1, memory=memory, most_compared=MOST_COMPARED, tokens=tokens) as workers:
@@ -180,7 +179,6 @@ def lay_texts(nodes: list[int], tokens: pa.Array) -> Batches:
 
 
 def _divide(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, pa.Table]:
-    """Return DOCUMENTS in collection order, and NODE_TEXTS."""
     rows = pa.Table.from_batches([batch.select(ROWS.names).cast(ROWS) for batch in batches], ROWS)
     is_text = pc.is_valid(rows["tokens"])
     texts, documents = rows.filter(is_text), rows.filter(pc.invert(is_text))
@@ -188,13 +186,11 @@ def _divide(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, pa.Table]:
 
 
 def _name_texts(documents: pa.Table, texts: pa.Table) -> pa.Table:
-    """Return TOKENS."""
     places = pa.array(np.searchsorted(documents["doc_key"].to_numpy(), texts["doc_key"].to_numpy()))
     return pa.table({"token_fingerprint": documents["token_fingerprint"].take(places), "tokens": texts["tokens"]})
 
 
 def _wanted(documents: pa.Table, contents: frozenset[bytes]) -> pa.Table:
-    """Return the documents with one of these contents, one for each text."""
     is_node = pc.equal(documents["doc_id"], documents["group"])
     named = documents.filter(is_node).select(WANTED_NAMES)
     return named.filter(pc.is_in(named["content_fingerprint"], pa.array(sorted(contents), pa.binary())))

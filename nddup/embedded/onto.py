@@ -49,12 +49,9 @@ class Onto:
     (`nddup.matching.reach`).
 
     Args:
-        old: the finished run.
         documents: DOCUMENTS of both, n rows.
         first_new: the least `doc_key` that a record of NEW has.
-        config: of both.
         source: NEW, to be read again where texts decide.
-        workers: the threads and processes.
         is_whole: whether all documents count as changed.
 
     Cost: one look at each id of the old sketches; a union-find over the candidates.
@@ -83,7 +80,6 @@ class Onto:
             self._find_changed()
 
     def _find_changed(self) -> None:
-        """Find the changed documents, and those that OLD had in their components."""
         old, stored = self.old.documents, self.old.stored["candidates"]
         keys = old["doc_key"].to_numpy()
         firsts = _first_places(old["group"])  # a stored node may be any document of its group
@@ -102,7 +98,6 @@ class Onto:
         self.changed = np.flatnonzero(~np.isin(self._keys, keys[~is_left]))
 
     def _find_same(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which documents of OLD, by `keys`, are as they were."""
         is_there = np.isin(keys, self._keys)
         at = pa.array(np.searchsorted(self._keys, keys[is_there]))
         before, now = self.old.documents.select(list(IN_ROWS)).filter(pa.array(is_there)), self.documents
@@ -215,7 +210,6 @@ class Onto:
 
 
 def _first_places(groups: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Return the place of the first document of each one's group, (n,)."""
     codes = one_chunk(groups).dictionary_encode().indices.to_numpy()
     firsts = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
     firsts[codes[::-1]] = np.arange(len(codes))[::-1]  # of several documents the last one written, the first, stays
@@ -224,7 +218,6 @@ def _first_places(groups: pa.ChunkedArray) -> NDArray[np.int64]:
 
 
 def _lay_shingles(shingles: Sequence[tuple[int, Row]]) -> Iterator[pa.Table]:
-    """Yield SHINGLES of some nodes, some MB in an array."""
     sizes = np.array([row.high - row.low for _, row in shingles], np.int64)
     for part in pieces_of(sizes, SHINGLES_TOGETHER):
         chosen = shingles[part.start : part.stop]

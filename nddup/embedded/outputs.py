@@ -36,7 +36,6 @@ def spell_clusters(clusters: pa.Table, members: pa.Table) -> Iterator[str]:
     """Yield the lines of `duplicates.txt`, sorted, many at a time: tab-separated ids, then the common features.
 
     Args:
-        clusters: CLUSTERS.
         members: MEMBERS, for the clusters whose row lists only some of their members.
     """
     listed, sizes = one_chunk(clusters["members"]), sizes_of(clusters["members"])
@@ -63,7 +62,6 @@ def spell_clusters(clusters: pa.Table, members: pa.Table) -> Iterator[str]:
 
 
 def _members_of(members: pa.Table, cluster_ids: list[str]) -> dict[str, list[str]]:
-    """Return the members of these clusters, sorted by id."""
     few = members.filter(pc.is_in(members["cluster_id"], pa.array(cluster_ids, pa.string()))).sort_by("doc_id")
     found: dict[str, list[str]] = {cluster_id: [] for cluster_id in cluster_ids}
     for cluster_id, doc_id in zip(few["cluster_id"].to_pylist(), few["doc_id"].to_pylist(), strict=True):
@@ -201,7 +199,6 @@ def write_kept(kept: Iterable[pa.Table], folder: Path, form: str, added: pa.Sche
 
     Args:
         kept: as `Reader.find_kept` gives it.
-        folder: where they are written.
         form: parquet, jsonl or xml; delta is written as parquet, without its log.
         added: its columns that each record gets beside its own.
 

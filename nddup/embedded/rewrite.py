@@ -226,7 +226,6 @@ class RewrittenFile:
             return judge(rows, self.head.format.kind, **how, added=self.added, cutting=cutting)
 
     def _write(self, pieces: Iterator[bytes]) -> None:
-        """Write the file and make its folders; a page or text without bytes is not written."""
         target = place_of(self.folder, self.entry.file.source)
         with target.open("wb") as file:
             written = sum(file.write(piece) for piece in pieces)

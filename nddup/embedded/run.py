@@ -175,13 +175,11 @@ class LocalJob(RunEngine):
 
     @cached_property
     def _old(self) -> Old | None:
-        """What this run goes on from; None where no later one goes on from this."""
         if self.onto is not None:
             return Old.open(self.onto).without(self.without)
         return Old.nothing() if self.config.output.onto else None
 
     def _count_new(self, made: Made) -> New:
-        """Count what NEW added: its documents, and the rejects by reason that OLD does not have."""
         old = Old.nothing() if self._old is None else self._old
         documents = int(np.count_nonzero(made.tables["documents"]["doc_key"].to_numpy() >= old.n_records))
         before = dict(zip(*_counted(old.rejects), strict=True))
@@ -261,7 +259,6 @@ class LocalJob(RunEngine):
         return _made(saved, counts, found)
 
     def _count_clusters(self, tables: Mapping[str, pa.Table], made: Mapping[str, int]) -> dict[str, int]:
-        """Return the counts of the stage of clusters that tell of all documents, by the tables."""
         asked, before = self.ask(**tables), self._onto.old.metrics["stages"]["clusters"] if self._onto else {}
         counts = {key: n for name, keys in names.COUNTS.items() if keys for key, n in asked.count(name, keys).items()}
         for table in asked.sql(names.COMPONENTS).to_pylist():
@@ -391,9 +388,6 @@ def run_locally(
 
     Args:
         inputs: files and folders of this machine.
-        output: the run's folder.
-        config: all settings.
-        log_format: of the line that each stage leaves in the log.
         processes: worker processes that were started already, if any; they end with the run.
         **how: `overwrite`, `resume`, `first_log_line` and `earlier`, as `nddup.stages.run.make_run` takes them.
 

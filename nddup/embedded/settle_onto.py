@@ -50,8 +50,6 @@ def settle_onto(old: Old, config: Config, new: pa.Table, silent: pa.Table) -> Se
     """Make the documents and rejects of both runs.
 
     Args:
-        old: the run before.
-        config: of both.
         new: RECORDS of NEW.
         silent: REJECTS of its files without records.
 
@@ -123,8 +121,6 @@ def _all_records(old: Old, config: Config, new: pa.Table) -> pa.Table:
     """Return the records of both runs in collection order.
 
     Args:
-        old: the run before.
-        config: of both runs.
         new: RECORDS of NEW.
     """
     given = old.stored["given"]
@@ -136,7 +132,6 @@ def _all_records(old: Old, config: Config, new: pa.Table) -> pa.Table:
 
 
 def _as_given(old: Old, documents: pa.Table) -> pa.Table:
-    """Return documents with the ids and parents that their records give."""
     others = old.stored["given"].filter(pc.is_in(old.stored["given"]["doc_key"], one_chunk(documents["doc_key"])))
     if not len(others):
         return documents
@@ -148,7 +143,6 @@ def _as_given(old: Old, documents: pa.Table) -> pa.Table:
 
 
 def _as_records(rows: pa.Table) -> pa.Table:
-    """Return rows as RECORDS, with their numbers; columns that they lack are null."""
     columns = {
         name: rows[name] if name in rows.column_names else pa.nulls(len(rows), RECORDS.arrow.field(name).type)
         for name in RECORDS.names

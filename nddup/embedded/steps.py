@@ -124,8 +124,6 @@ def sketch(
 
     Args:
         source: files, or TEXTS.
-        config: all settings.
-        workers: the processes to read with.
         renames: whether a later record of an id becomes a document of another name (`collapse`).
         old: the run that this one goes on from: its records precede these. None where no later one goes on from this.
     """
@@ -181,8 +179,6 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
 
     Args:
         documents: DOCUMENTS of this or any other run.
-        config: all settings.
-        workers: the threads to compare with.
         source: the files or TEXTS that the documents come from; needed where texts confirm pairs.
         known: PAIRS of these documents at a lower threshold, all of them; the source is then not needed.
         search: returns what `match` would find among these documents, where it is known or found another way.
@@ -310,7 +306,6 @@ def _mine(graph: Graph, nodes: Nodes, config: Config, workers: Workers) -> pa.Ta
 
 
 def _require_members(members: int, graph: Graph, nodes: Nodes, workers: Workers) -> None:
-    """Require the memory in which as many members are named."""
     workers.report_progress("name", 0, members)
     workers.memory.require(
         OF_EDGE * len(graph.edges) + members * (OF_MEMBER + OF_ID * mean_bytes(nodes.ids)),

@@ -317,7 +317,6 @@ class Workers:
     def _run_apart(
         self, tasks: Sequence[Task], source: Collection | pa.Table | None, order: tuple[Consumer, RecordLimits]
     ) -> pa.Table:
-        """Return the rows of tasks, or of TEXTS, made by the processes."""
         self.processes = self.processes or Processes()
         if not self.processes.connections:
             self.processes.fork(self.count)

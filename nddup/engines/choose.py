@@ -122,10 +122,7 @@ def choose_engine(
     """Return the engine that the settings ask for; for `auto`, the embedded one wherever it can do the work.
 
     Args:
-        inputs: INPUT paths.
         output: the run's folder; None where there is none.
-        config: of the run.
-        master: `--master`, if given.
         weight: bytes of memory that the work needs for each that a run over the same files would need.
 
     Raises:

@@ -289,9 +289,6 @@ def reason_of(error: Exception) -> str:
 class DuckTables(DuckEngine, FinishedRun):
     """A run whose tables DuckDB reads, in a folder or in memory.
 
-    Args:
-        folder: folder of the run, or its stand-in.
-
     Raises:
         OutputError, IncompatibleSketchError: as `FinishedRun`.
     """
@@ -389,8 +386,6 @@ class NoFolder:
 
     Args:
         path: name of the run in messages.
-        tables: names of its tables.
-        metrics: metrics of the run.
     """
 
     def __init__(self, path: str, tables: Collection[str], metrics: RunMetrics) -> None:
@@ -424,7 +419,6 @@ class MemoryRun(DuckTables):
 
     Args:
         tables: tables by name, each as `nddup.tables.RESULTS` declares it; not copied.
-        metrics: metrics of the run.
 
     Cost: some 30 ms.
     """

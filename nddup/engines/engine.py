@@ -66,7 +66,6 @@ class Engine(ABC):
         """Return the answer to a query as a table that a run of this engine stores: on Spark lazily, a DataFrame.
 
         Args:
-            text: as in `sql`.
             kernel: makes batches of `table` from any batches of the answer; None: the answer itself.
             table: the columns that the kernel gives.
             by: as in `transform`.
@@ -104,7 +103,6 @@ class Engine(ABC):
         """Yield the rows of an answer of any size one by one, in the order of ORDER BY.
 
         Args:
-            text: as in `sql`.
             kernel: turns batches of the answer into other batches, with as many or fewer rows in the same order; on
                 Spark it runs in the tasks, so a worker must be able to import it.
             schema: `name type, …` of the kernel's batches.
@@ -119,8 +117,6 @@ class Engine(ABC):
         """Materialise the answer to a query as a table of this name, for later queries, until `forget`.
 
         Args:
-            name: name of the table.
-            text: as in `sql`.
             is_wide: whether it holds whole columns of the run. An engine that reads these quickly makes no copy.
 
         Cost: computed once; data that does not fit in memory is written to the folder for temporary files. A wide
@@ -133,7 +129,6 @@ class Engine(ABC):
 
         Args:
             table: name and columns of the result.
-            text: as in `sql`.
             kernel: yields batches with the columns of `table`. All cores call it at once, unless `by` is given.
             by: columns of the answer: rows with the same first column go to the same call, sorted by all of them.
         """
@@ -176,9 +171,6 @@ class Folder(Protocol):
 
 class FinishedRun(Engine):
     """A finished run: its path, its metrics, the files beside its tables, and SQL over the tables.
-
-    Args:
-        folder: folder of the run, or its stand-in.
 
     Raises:
         OutputError: if the folder is not a run, the run did not finish, or its metrics cannot be read.
@@ -224,7 +216,6 @@ class FinishedRun(Engine):
 
         Args:
             ask: called once, with a run like this one and the arguments; here, when the answer is wanted.
-            arguments: passed on.
         """
         return cache(partial(ask, self, *arguments))
 

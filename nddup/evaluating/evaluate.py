@@ -330,7 +330,6 @@ def evaluate_run(
     most `LISTED` of them. More pairs are counted exactly, but not listed, and neither CSV file is written.
 
     Args:
-        opened: the run.
         truth: the list's file, plain or compressed.
         options: how to read the list, and the limits of the lists written.
         steps: progress; None: silent.
@@ -403,7 +402,6 @@ class _Comparison:
         return _Found(_only(self._run.sql(questions.FOUND))["found"], self._count_together(questions.TOGETHER), bands)
 
     def _count_entries(self, *, is_groups: bool) -> _Entries:
-        """Count the lines, and their different ids: all, unknown, and rejected by the run."""
         lines = self._run.sql(questions.GROUP_LINES if is_groups else questions.PAIR_LINES)
         ids = self._run.sql(questions.known_ids(questions.GROUP_IDS if is_groups else questions.PAIR_IDS))
         counts = _only(lines) | _only(ids)
@@ -421,7 +419,6 @@ class _Comparison:
         return found
 
     def _compare_pairs(self, layout: Layout, found: _Found) -> dict[str, Any]:
-        """Compute the numbers, curves and lists from each pair of the list."""
         self._run.materialise(
             "reference", questions.PAIRS_ONCE if layout.kind == "pairs" else questions.GROUPS_AS_PAIRS
         )
@@ -479,7 +476,6 @@ class _Comparison:
         return sorted(kept, key=lambda entry: (entry[0] is None, -(entry[0] or 0)))
 
     def _curve_over_score(self, low: float | None, high: float | None, found: int) -> list[dict[str, Any]]:
-        """Return the curve over the scores of the list; empty if it has no scores."""
         if low is None or high is None:
             return []
         width = nice_step((high - low) / POINTS)

@@ -177,7 +177,6 @@ def _read_labels(rows: list[Row], path: str) -> Iterator[Label]:
 
 
 def _label_of(row: Sequence[str]) -> bool | None:
-    """Return the label in the third field; None if it is unknown, or there are not three fields."""
     said = row[2].strip().lower() if len(row) == len(Label._fields) + 1 else ""
     return said in SAME if said in SAME | OTHER else None
 

@@ -217,10 +217,6 @@ class Engines:
     """The place where runs are made and compared: this process, or one Spark session that starts when it is needed.
 
     Args:
-        inputs: inputs of every run.
-        output: folder of the sweep.
-        base: the settings that all runs share.
-        master: the Spark master that the user asked for, or None.
         truth: a list of duplicates to compare each run with, or None.
     """
 
@@ -285,7 +281,6 @@ def run_sweep(engines: Engines, points: Sequence[Point], *, keeps_runs: bool = F
     sweep, needed to resume it. A combination that the configuration refuses gets a row with the reason.
 
     Args:
-        engines: where the runs are made, with inputs and output folder.
         points: the combinations; their results are filled in.
         keeps_runs: keep the runs in `output/runs`, one folder each; otherwise each replaces the one before.
         resume: take over the results of an earlier sweep in the folder; if there is none, start a new sweep.

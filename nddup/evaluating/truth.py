@@ -117,10 +117,8 @@ def make_truth(path: str, asked: Asked, output: str, steps: Steps) -> Truth:
 
     Args:
         path: the run's folder.
-        asked: the requested content of the list.
         output: path of the CSV file to write: comments, a header `id_a,id_b,similarity`, then a pair per line, in the
             order of the ids.
-        steps: progress, by six steps.
 
     Returns:
         How the list was made, with its counts.
@@ -263,8 +261,6 @@ def measure_pairs(pairs: pa.Table, texts: Texts, measuring: Measuring) -> Measur
 
     Args:
         pairs: doc_a, doc_b; a pair with a document that has no text is left out.
-        texts: the texts of all documents.
-        measuring: how they are measured.
     """
     ids = pa.array(texts.doc_ids, pa.string())
     first, second = (_numbers(pairs[name], ids) for name in ("doc_a", "doc_b"))
@@ -317,7 +313,6 @@ def _measure(first: NDArray[np.int64], second: NDArray[np.int64], texts: Texts, 
 
 
 def _keys(rows: pa.Table) -> pa.ChunkedArray:
-    """Return the key of each record: its file and the fingerprint of its content."""
     return pc.binary_join_element_wise(rows["source"].cast(pa.binary()), rows["content_fingerprint"], b"\0")
 
 
@@ -336,7 +331,6 @@ def _places(wanted: pa.ChunkedArray, keys: pa.ChunkedArray, texts: pa.ChunkedArr
 
 
 def _numbers(values: pa.ChunkedArray, among: pa.Array) -> NDArray[np.int64]:
-    """Return the place of each value in `among`; -1 where it is missing."""
     found = pc.index_in(values, value_set=among).fill_null(-1).combine_chunks()
     return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
 

@@ -215,7 +215,6 @@ def shuffled_bytes(prefix_share: float) -> float:
 
 
 def _space(ids: int) -> tuple[str, ...]:
-    """Return lines on the space of a million sketches of at most `ids` ids each."""
     billions, moved = ids * MILLION / 1e9, SHUFFLED_BYTES[1]
     return (
         "space per million documents, at most (equal sketches are shuffled once):",
@@ -299,8 +298,6 @@ def explain_capacity(config: Config, *, documents: int, memory: int | None, ids_
     collections, with its assumptions stated.
 
     Args:
-        config: the settings of the run.
-        documents: number of documents of the collection.
         memory: of the Python worker of one task, in bytes; None: as much as large blocks take, at least `LEAST_MEMORY`.
         ids_of_sketch: ids of a usual sketch; 0 if sketches have no usual size.
 
@@ -337,7 +334,6 @@ def draw_curves(curves: Sequence[Curve], mark: float, path: str) -> None:
     """Draw probabilities over the resemblance, one line per curve, and write the figure as PNG.
 
     Args:
-        curves: what to draw.
         mark: the resemblance at which to draw a dotted line.
         path: file to write; it must not exist, and its name must end in .png.
 
@@ -389,7 +385,6 @@ def draw_sweep(points: Results, over: str, folder: str) -> None:
     The name of a line stands at its right end. Combinations without a value of a measure leave a gap in its panel.
 
     Args:
-        points: what to draw.
         over: the setting of the horizontal axis; values that are no numbers stand side by side in their order.
         folder: where `sweep.svg` and `sweep.png` are written; equal points give equal SVG files.
 

@@ -116,7 +116,6 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
     """Explain the settings of a run.
 
     Args:
-        config: the settings, of any kind of sketch.
         asked: resemblances to show in the tables besides the usual ones.
 
     Raises:
@@ -146,7 +145,6 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
 
 
 def _pairs_of(config: Config) -> list[str]:
-    """Say what makes a pair, and which candidates are compared by their texts."""
     pairs = config.pairs
     text = f"pairs: {pairs.measure} at least {pairs.threshold:g}"
     if pairs.confirm == "edit":
@@ -186,7 +184,6 @@ def _ids_needed_of_full(config: Config) -> int:
 
 
 def _explain_smallest(config: Config, *, asked: Sequence[float]) -> Explanation:
-    """Explain sketches of the s smallest ids: a threshold on the resemblance, or on the number of common ids."""
     if config.sketch.growth != "fixed":
         return _explain_growing(config, asked=asked)
     if MEASURES[config.pairs.measure].is_estimated:
@@ -196,7 +193,6 @@ def _explain_smallest(config: Config, *, asked: Sequence[float]) -> Explanation:
 
 
 def _explain_estimate(share: Fraction, size: int, *, asked: Sequence[float]) -> Explanation:
-    """Explain the error of an estimate from `size` ids, and which pairs pass a threshold."""
     threshold, need = float(share), math.ceil(share * size)
     chance = _chance_to_pass(size, need)
 

@@ -420,7 +420,6 @@ def gather(
 
 @compiled
 def _scatter(groups: NDArray[np.int32], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sort the rows by group number, by counting."""
     offsets = np.zeros(count + 1, np.int64)
     for group in groups:
         offsets[group + 1] += 1

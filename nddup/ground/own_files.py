@@ -65,7 +65,6 @@ def find_stranger(folder: str) -> str:
 
 
 def _names(path: str) -> list[str]:
-    """Return the names in a path, the last one first."""
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 

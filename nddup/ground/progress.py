@@ -99,7 +99,6 @@ class Steps:
     Args:
         command: its name.
         count: number of its steps, at most.
-        is_quiet: print nothing.
     """
 
     def __init__(self, command: str, count: int, *, is_quiet: bool = False) -> None:
@@ -190,7 +189,6 @@ class Progress:
     """Reports each stage and, on a terminal or in a notebook, how far the running one has come.
 
     Args:
-        is_quiet: report nothing.
         form: `json`: one JSON object a line, also on a terminal.
         is_brief: on a terminal or in a notebook the line of a stage is erased when the stage ends.
     """

@@ -308,7 +308,6 @@ def hide_setting(key: str, value: Any) -> Any:  # noqa: ANN401 - of YAML
 
     Args:
         key: the full key, `section.key`, or Spark's own.
-        value: of the setting.
 
     Example:
         >>> hide_setting("spark.hadoop.fs.s3a.secret.key", "abc"), hide_setting("lexicon.saved", "ftp://me:abc@host/a")

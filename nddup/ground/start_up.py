@@ -72,7 +72,6 @@ def start_python(
     ignores an interrupt from the keyboard: the caller receives it too, and ends the child.
 
     Args:
-        code: of the child.
         arguments: its `sys.argv[1:]`.
         environment: variables to add to those of this process.
         descriptors: open files that it inherits.

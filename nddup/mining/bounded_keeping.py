@@ -139,7 +139,6 @@ def keep_bounded(
     Args:
         family: the n documents.
         by_policy: (n,), the documents in the order of the keep policy: forced to be kept first, forced out last.
-        choosing: what decides.
         confirm: compares texts; None: the sketches decide.
         max_near: near pairs after which documents are compared with heads only.
 
@@ -175,7 +174,6 @@ def keep_bounded(
 
 
 def _rising(values: NDArray[np.float64], least: float) -> NDArray[np.int64]:
-    """Return the places of the values that are above `least` and all values before them."""
     before = np.maximum.accumulate(np.concatenate([[least], values]))[:-1]
     return np.flatnonzero(values > before)
 
@@ -204,7 +202,6 @@ def keep_apart(family: Family, divided: Divided, confirm: Confirm | None, max_ne
     Choose what is kept where a document may only be replaced by one of equal values: `keep_bounded`, value by value.
 
     Args:
-        family: the documents.
         divided: the same by values.
         confirm: compares texts of documents of the family; None: the sketches decide.
         max_near: as of `keep_bounded`.

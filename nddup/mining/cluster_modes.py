@@ -159,8 +159,6 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
     Find the sets of a component.
 
     Args:
-        problem: the component.
-        threshold: when two sketches are near-duplicates.
         mode: one of `modes.MODES` that has clusters, but not those of the keep-list.
         budget: the limits of the maximal sets, and their least support.
 
@@ -262,8 +260,6 @@ def with_lone(found: Itemsets, sketches: Ragged, in_none: NDArray[np.int64], min
     """Return the sets and, under a least support, those of one sketch: of the sketches in no set that have as many ids.
 
     Args:
-        found: the sets.
-        sketches: of the component.
         in_none: the sketches that are in none of its sets.
         min_support: the least support; 0: every sketch with a near-duplicate is in a set.
     """
@@ -374,7 +370,6 @@ def list_sets(found: Iterable[tuple[int, Itemsets]]) -> Iterator[pa.RecordBatch]
 
 
 def _lay_out(held: list[tuple[int, Itemsets]]) -> Iterator[pa.RecordBatch]:
-    """Yield these SETS: in several batches if they have very many members."""
     counts = [len(found.supports) for _, found in held]
     members = [np.empty(0, np.int32), *(found.members.astype(np.int32, copy=False) for _, found in held)]
     sizes = [np.empty(0, np.int64), *(np.diff(found.offsets) for _, found in held)]

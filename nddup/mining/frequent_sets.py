@@ -148,7 +148,6 @@ def find_pairs(
     Args:
         offsets: shape (m+1,); item i is in `transactions[offsets[i]:offsets[i + 1]]`.
         transactions: numbers 0 ... n_transactions-1, distinct within an item.
-        n_transactions: number of transactions.
         least: number of transactions that a pair must have in common, at least 1.
 
     Returns:
@@ -306,7 +305,6 @@ def mine_context(
     Find the maximal, or the closed, sets of items that are together in at least `support` transactions.
 
     Args:
-        context: the transactions.
         support: least number of transactions, at least 1.
         closed: find all sets to which no item can be added without losing a transaction, not only the maximal ones.
             The items that every transaction holds, the closure of the empty set, are left out unless maximal.

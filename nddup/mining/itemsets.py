@@ -172,7 +172,6 @@ def cover_pairs(component: Component, pivots: NDArray[np.int64], min_support: in
     features are each kept with probability 0.97 (pairs at 50 common features).
 
     Args:
-        component: sketches, bounds and pair graph.
         pivots: shape (p,), ascending; all documents for a cover of the whole component.
         min_support: least joint support, 0 for none.
         limits: of sets, member rows and work. The search stops when it passes one: the counts show it, and the sets

@@ -508,7 +508,6 @@ def mine_pivots(component: Component, pivots: NDArray[np.int64], min_support: in
     maximal set, and is not searched.
 
     Args:
-        component: sketches, bounds and pair graph.
         pivots: shape (p,), ascending.
         min_support: least joint support, 0 for none.
         limits: of sets, member rows and work; the search stops when it passes one, which the counts show.

@@ -264,7 +264,6 @@ def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_], best: NDArray[np.fl
 
 @compiled
 def _list_by_first(edges: NDArray[np.int32], ranks: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """List the edges of each node to later nodes, as offsets (n + 1,) and places in `edges`, (e,)."""
     nodes = len(ranks)
     offsets, listed = np.zeros(nodes + 2, np.int64), np.empty(len(edges), np.int32)
     for i in range(len(edges)):

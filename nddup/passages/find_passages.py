@@ -118,10 +118,8 @@ def find_kept(folder: RunFolder, kept: EngineTable, config: Config, files: Files
     """Find the files of a finished run again, of which only the documents in `kept` count; errors as of `find_source`.
 
     Args:
-        folder: of the run.
         kept: `doc_id`, `source`, `record`.
         config: the settings of passages, output and engine; those for reading are the run's.
-        files: the file system of the inputs.
     """
     again = find_again(folder, files)
     own = {name: getattr(config, name) for name in ("passages", "output", "local", "spark")}

@@ -170,9 +170,7 @@ def write_report(
     """Write the page of passages and documents, with its style.
 
     Args:
-        engine: with the tables.
         told: the facts of the summary.
-        config: all settings.
         read_texts: returns the texts of some rows of REPEATING, by `doc_id`.
         put: writes a text file, given its path in the folder and its text.
     """

@@ -266,7 +266,6 @@ def _tagged_right(documents: Documents, tables: dict[str, pa.Table], source: Sou
 
 
 def _read_again(source: Source, folder: str) -> Documents:
-    """Read the written records as the inputs were read."""
     options = source.config.input.model_copy(update={"limit": None})
     again = find_source([folder], source.config.model_copy(update={"input": options}))
     with TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as spool:

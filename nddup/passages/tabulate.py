@@ -214,7 +214,6 @@ def make_tables(documents: Documents, repeats: Repeats, min_left: int) -> dict[s
 
 
 def _count_cut(hashes: Ragged, passages: Passages, cuts: Cuts) -> NDArray[np.int64]:
-    """Return how many tokens of each occurrence may be cut."""
     offsets = hashes.offsets
     starts = np.append(-1, offsets[cuts.document] + cuts.token)
     ends = np.append(-1, offsets[cuts.document] + cuts.token_end)
@@ -229,7 +228,6 @@ def _count_cut(hashes: Ragged, passages: Passages, cuts: Cuts) -> NDArray[np.int
 
 
 def _repeating(documents: Documents, repeats: Repeats, min_left: int) -> pa.Table:
-    """Return REPEATING, in the order of the collection."""
     covered, cut = repeats.cuts.covered, repeats.cuts.cut
     some = np.flatnonzero(covered)
     sizes = np.diff(documents.hashes.offsets)
@@ -270,7 +268,6 @@ def _characters(documents: Documents, runs: Sequence[Runs]) -> list[tuple[NDArra
 def _texts(
     documents: Documents, document: NDArray[np.int32], begins: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> list[str]:
-    """Return the texts of runs of characters, at most `EXCERPT` each; the runs are in the order of their documents."""
     bounds = np.searchsorted(document, np.arange(len(documents.rows) + 1)).tolist()
     found: list[str] = []
     for low, texts in _blocks(documents):
@@ -285,7 +282,6 @@ def _texts(
 
 
 def _blocks(documents: Documents) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the texts in UTF-8, some at a time, with the number of the first."""
     low = 0
     for chunk in documents.rows["text"].chunks:
         if len(chunk):

@@ -279,7 +279,6 @@ def _may_be_narrow(start: bytes) -> bool:
 
 
 def _is_text(start: bytes, encoding: str) -> bool:
-    """Return whether bytes are text in an encoding; a character may be cut by their end."""
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(start)
     except UnicodeDecodeError:
@@ -429,7 +428,6 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
 
 
 def _is_whole(raw: bytes, encoding: str) -> bool:
-    """Return whether an encoding decodes every byte, and some of these are not of ASCII."""
     decoded = decode_anyway(raw, encoding)
     return not decoded.lost and not decoded.text.isascii()
 
@@ -461,7 +459,6 @@ def _missing(encoding: str) -> bytes:
 
 
 def _read_as(data: bytes, encoding: str) -> Encoded:
-    """Read the bytes in an encoding, whether it fits or not."""
     return Encoded(data, encoding, None if has_characters(data, encoding) else decode_anyway(data, encoding))
 
 

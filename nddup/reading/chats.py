@@ -119,7 +119,6 @@ def _parts(said: object) -> list[object]:
 
 
 def _text(part: object) -> str | None:
-    """Return the text of a part of a turn; None if it has none."""
     text = part.get("text") if isinstance(part, Mapping) else part
     return text if isinstance(text, str) else None
 

@@ -218,7 +218,6 @@ def is_tar(head: bytes) -> bool:
 
 
 def _csv_head(head: bytes, declared: Format, options: Mapping[str, Any], why: str) -> FileHead:
-    """Return the head of a table: its encoding, dialect and columns."""
     charset = options.get("charset")
     decoded = decode_content(head, charset)
     encoding = canonical_charset(charset) if charset else decoded.encoding

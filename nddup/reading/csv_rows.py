@@ -211,7 +211,6 @@ def _cost(lines: list[str], dialect: Dialect) -> int:
 
 
 def _rows(lines: list[str], at: int, dialect: Dialect) -> Iterator[tuple[list[str], int]]:
-    """Yield the row that begins at a line, and its number of lines; an empty row if it is not strict."""
     following = iter(range(at, len(lines)))
     try:
         row = next(dialect.read((lines[place] for place in following), strict=True), [])
@@ -390,8 +389,6 @@ def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> It
     a reject and reading continues with the second line.
 
     Args:
-        lines: lines of the table.
-        dialect: how they are written.
         with_blank: whether a blank line is an empty row; if not, blank lines are skipped.
     """
     rows = dialect.read(lines, strict=True)

@@ -110,7 +110,6 @@ def read_head(
 def _settings(
     record: str | None, id_: str | None, url: str | None, content: str | tuple[str, ...] | None
 ) -> dict[str, object]:
-    """Return the user's settings as fields of `Format`."""
     paths = (content,) if isinstance(content, str) else content
     if isinstance(content, str) and not set("[(").intersection(content):
         paths = tuple(path.strip() for path in content.split(","))
@@ -253,7 +252,6 @@ def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead
 
 
 def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: str) -> FileHead:
-    """Return the head of a JSON lines file; its keys are those of `keys_of`."""
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
     row = first_row(text.split("\n"))
     keys = list(row)

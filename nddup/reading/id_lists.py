@@ -186,7 +186,6 @@ def _split(lines: Sequence[tuple[int, str]], delimiter: str, *, is_part: bool = 
 
 
 def _value_of(text: str) -> object:
-    """Return what a text of JSON says; None for another text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

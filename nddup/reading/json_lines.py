@@ -361,7 +361,6 @@ def _read_object(  # noqa: C901, PLR0911, PLR0912 - a state machine
 
 @compiled
 def _after_blanks(data: NDArray[np.uint8], at: int, end: int) -> int:
-    """Return the first place from `at` on that holds no blank, or `end`."""
     while at < end and (data[at] == SPACE or data[at] == TAB or data[at] == RETURN):
         at += 1
     return at
@@ -507,7 +506,6 @@ def _after_scalar(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, bool
 
 @compiled
 def _after_digits(data: NDArray[np.uint8], at: int, end: int) -> int:
-    """Return the first place from `at` on that holds no digit, or `end`."""
     while at < end and DIGIT_0 <= data[at] <= DIGIT_9:
         at += 1
     return at

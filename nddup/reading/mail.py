@@ -365,7 +365,6 @@ def _read(parsed: Message, place: _Place, policy: Sequence[str]) -> Iterator[Rec
 
 
 def _value_of(parsed: Message, name: str) -> str | None:
-    """Return a field of a header on one line; the Date as 2024-05-31T10:00:00Z, if it is one."""
     text = " ".join(_decode_words(_field(parsed, name)[:MAX_SUBJECT], _Message()).split())
     if name.lower() == "date":
         with suppress(ValueError, OverflowError, TypeError, IndexError):
@@ -377,7 +376,6 @@ def _value_of(parsed: Message, name: str) -> str | None:
 def _read_nested(
     inside: list[Message], place: _Place, policy: Sequence[str], found: _Message
 ) -> Iterator[Record | Reject]:
-    """Yield the records of the messages in a message, which covers their contents by its own fingerprint."""
     for number, message in enumerate(inside, 1):
         within = _Place(place.name, f"{place.name}/{number}", "", place.depth + 1)
         for one in _read(message, within, policy):
@@ -436,7 +434,6 @@ def _decode_raw(text: str, found: _Message) -> str:
 
 
 def _parts_of(part: Message) -> list[Message]:
-    """Return the parts that a part holds, in order; none of a leaf."""
     payload = part.get_payload()
     return [one for one in payload if isinstance(one, Message)] if isinstance(payload, list) else []
 
@@ -480,7 +477,6 @@ def _add_message(part: Message, inner: Message, found: _Message, depth: int) -> 
 
 
 def _as_bytes(message: Message) -> bytes:
-    """Return the bytes of a message for a digest: its fields and the payloads of its parts."""
     rows = [f"{name}:{value}" for part in message.walk() for name, value in part.raw_items()]
     payloads = [payload for part in message.walk() if isinstance(payload := part.get_payload(), str)]
     return "\0".join([*rows, *payloads]).encode("utf-8", "surrogatepass")
@@ -552,7 +548,6 @@ def _add_name(name: str, kind: str, found: _Message) -> None:
 
 
 def _name_of(part: Message, found: _Message) -> str:
-    """Return the name of a part, on one line; empty if it has none."""
     name = _parameter(part, "filename", found, "Content-Disposition") or _parameter(part, "name", found)
     return " ".join(_decode_words(name, found).split()) if name else ""
 

@@ -304,7 +304,6 @@ def read_unknown(text: str, strip: Callable[[str], str] = strip_markup) -> Unkno
     r"""Return the text of a text that may be a page, or hold markup.
 
     Args:
-        text: the text.
         strip: what makes the text of a page.
 
     Cost: linear. A search for `<` and one for `&` where there is no markup; else some 1 us a tag.

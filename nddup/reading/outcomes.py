@@ -174,11 +174,6 @@ def make_record(
             out: a record with an empty title is one without a title.
         charset: label from an HTTP header.
         start: excerpt for a reject.
-        replaced: as in `Record`.
-        policy: as in `Record`.
-        capture: as in `Record`.
-        unread: as in `Record`.
-        parent: as in `Record`.
 
     Returns:
         The record; a reject if the id is longer than MAX_ID_LENGTH.

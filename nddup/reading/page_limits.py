@@ -358,7 +358,6 @@ def _next_state(state: int, byte: int) -> int:
 
 @compiled
 def _count_tags(data: Bytes) -> tuple[int, int, int, int, int]:
-    """Count the fields of `Tags`."""
     tags = formatting = options = cells = roots = at = 0
     while at < len(data) - 1:
         if data[at] != ord("<"):

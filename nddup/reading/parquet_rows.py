@@ -243,7 +243,6 @@ def read_batches(
     is the longest value of a dictionary; fewer where a part of a group has longer values than the others.
 
     Args:
-        file: the file.
         raw: the same.
         group: the number of the row group.
         names: of columns; None for all.
@@ -353,7 +352,6 @@ def _bytes_of(values: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def _chosen(file: pq.ParquetFile, group: int, names: list[str] | None) -> list[pq.ColumnChunkMetaData]:
-    """Return the metadata of columns, also of those in lists; of all for None. Raises as `columns_of`."""
     found, inner = columns_of(file, group), tuple(f"{name}." for name in names or ())
     return [
         one for one in found
@@ -407,7 +405,6 @@ def _longest_value(file: pq.ParquetFile, raw: BinaryIO, group: int, names: list[
 
 
 def _dictionaries(column: pa.Array) -> Iterator[pa.Array]:
-    """Yield the dictionaries of a column, also of those of the fields of its lists."""
     if pa.types.is_dictionary(column.type):
         yield column.dictionary
     elif isinstance(column, pa.StructArray):
@@ -534,7 +531,6 @@ def read_plain(rows: Rows, max_record: int) -> PlainRecords:
 
 
 def _spell(batch: pa.RecordBatch, name: str) -> pa.StringArray:
-    """Return the values of a column as `_text`; nulls for a missing one."""
     if name not in batch.schema.names:
         return pa.nulls(batch.num_rows, pa.string())
     column = batch.column(name)

@@ -116,7 +116,6 @@ def _decode(chunk: bytes, encoding: str) -> tuple[Any, Any]:
 
 
 def _first(row: dict[str, Any], path: str | None) -> str | None:
-    """Return the first string at a path, stripped; None if there is none or it is empty."""
     kind, texts = _texts(row, path) if path else ("auto", [])
     value = declared_value(texts[0], kind, None) if texts else None
     return (plain_text(value[0]).strip() or None) if value else None
@@ -196,7 +195,6 @@ def _find_value(line: str, at: int, key: str) -> tuple[int, int] | None:
 
 
 def _reach(row: dict[str, Any], path: str) -> object:
-    """Return the value at a key or a dotted path; None if there is none."""
     value: Any = row
     for key in [path] if path in row else path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
@@ -263,7 +261,6 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool 
 
     Args:
         chunk: bytes between two separators, both removed.
-        head: head of the file that the chunk is from.
         is_last: whether the chunk ended with the file and not with a separator, so that the record's end tag is
             missing. The record is then read if it can be parsed and has all the content of its format (in `trec`, if
             the last element is closed); else it is `truncated`.

@@ -197,7 +197,6 @@ def first_key(value: dict[str, Any], names: Iterable[str]) -> str | None:
 
 
 def _first_entry(lines: Sequence[str]) -> int:
-    """Count the comments and empty lines at the start."""
     return next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
 
 
@@ -249,7 +248,6 @@ def _is_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _have_scores(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether every row has a number as its third field."""
     return all(len(row) > PAIR and finite_number(row[PAIR]) is not None for row in rows)
 
 
@@ -402,7 +400,6 @@ def read_list(path: str, layout: Layout, *, compression: str) -> pa.RecordBatchR
 
     Args:
         path: the file, as an absolute path.
-        layout: how its lines are read.
         compression: as `compression_of` gives it; empty for a plain file.
 
     Raises:
@@ -417,7 +414,6 @@ def read_list(path: str, layout: Layout, *, compression: str) -> pa.RecordBatchR
 
 
 def _memberships(entries: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn GROUP_LINES into GROUPS, a row a member; number the groups from 0."""
     first = 0
     for batch in entries:
         members = batch.column(0).fill_null([None])  # a line without ids keeps one row, whose id is null

@@ -87,7 +87,6 @@ def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rejec
 
     Args:
         chunk: bytes between two separators.
-        head: head of its file.
         is_last: whether the file ends here, so that the end tag may be missing. The record is then complete if its
             page ends with `</html>`, or if the last element of its content is closed.
 
@@ -163,7 +162,6 @@ def _parse_fields(
 
 
 def _at(spans: _Spans, path: str) -> list[_Span]:
-    """Return the elements with the first name in a path that occurs in the record."""
     return next((spans[name.upper()] for name in split_field(path)[1] if name.upper() in spans), [])
 
 

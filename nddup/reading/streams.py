@@ -191,7 +191,6 @@ def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int =
     `nddup.rewriting` writes again.
 
     Args:
-        stream: the bytes of a file.
         separator: the bytes between two records, in the encoding of the file.
         max_record: the longest chunk that is returned whole, in bytes.
         unit: bytes per code unit, 2 in UTF-16; separators begin at multiples of it.

@@ -148,7 +148,6 @@ def cut_warc(stream: Expanded, *, max_record: int) -> Iterator[Chunk | Reject]: 
     other document stands between them.
 
     Args:
-        stream: the bytes of the file.
         max_record: the longest record returned, in bytes, including its header.
 
     Returns:
@@ -320,7 +319,6 @@ def _split_line(line: bytes) -> list[bytes] | None:
 
 
 def _fields_of_line(line: bytes) -> dict[str, list[str]]:
-    """Return the first line of an ARC record as the fields of a WARC header."""
     address, _, date, media, _ = (field.decode("utf-8", "replace") for field in _split_line(line) or [b""] * 5)
     is_http = address.lower().startswith(("http:", "https:"))
     named = {"warc-type": "response", "warc-target-uri": address, "warc-date": date, "arc-content-type": media}
@@ -468,7 +466,6 @@ def _refusal_of(
 
 
 def _split_header(chunk: bytes) -> tuple[int, dict[str, list[str]]]:
-    """Return where the block of a record begins, and the fields of its header."""
     if not chunk.startswith(_START):
         end = chunk.find(b"\n") + 1
         return end, _fields_of_line(chunk[:end])
@@ -533,7 +530,6 @@ def _fields_of(header: bytes) -> dict[str, list[str]]:
 
 
 def _first(fields: dict[str, list[str]], name: str) -> str:
-    """Return the first value of a field that is not empty; empty if there is none."""
     return next(filter(None, fields.get(name, ())), "")
 
 

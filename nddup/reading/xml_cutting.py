@@ -210,7 +210,6 @@ class _Cutter:
         return next((at - self._passed for at in self._bounds if at - self._passed > start), len(self._data))
 
     def _hold(self, piece: Chunk | Part) -> None:
-        """Add a piece to the buffer, with its separator."""
         self._data += piece.value
         self._is_last = piece.is_last
         self._is_inside = isinstance(piece, Part) and not piece.ends

@@ -282,10 +282,7 @@ def parse_xml(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format, *
     """Parse a record in UTF-8 that begins with its start tag and lacks `closing`.
 
     Args:
-        body: the record.
-        wrapper: wrapper of its file.
         closing: its end tag; empty for a row.
-        declared: its format.
         is_last: whether the file ends here, without even the end tag of the root, so that the record may be cut. It
             must then be well-formed with `closing`, and have all the content of its format.
 
@@ -351,9 +348,6 @@ def find_contents(body: bytes, wrapper: Wrapper, closing: bytes, declared: Forma
 
     Args:
         body: a record that `parse_xml` reads, as given to it.
-        wrapper: likewise.
-        closing: likewise.
-        declared: likewise.
     """
     element, _ = _element(body, wrapper, closing)
     if element is None:
@@ -418,13 +412,11 @@ def _element(body: bytes, wrapper: Wrapper, closing: bytes) -> tuple[etree._Elem
 
 @lru_cache(maxsize=1024)
 def _read_field(path: str) -> tuple[FieldKind, tuple[Path, ...]]:
-    """Return the kind of a field, and its alternative paths."""
     kind, alternatives = split_field(path)
     return kind, tuple(parse_path(alternative) for alternative in alternatives)
 
 
 def _nodes(element: etree._Element, path: str) -> tuple[FieldKind, list[Node]]:
-    """Return the kind of a field, and the nodes of the first alternative with text, else of the first one present."""
     kind, alternatives = _read_field(path)
     present: list[Node] = []
     for alternative in alternatives:
@@ -454,7 +446,6 @@ def _children(node: etree._Element, step: Step) -> list[etree._Element]:
 
 
 def _attribute(node: etree._Element, name: str) -> str:
-    """Return an attribute by its local name; empty if there is none."""
     return next((str(value) for key, value in node.attrib.items() if _local(str(key)) == name), "")
 
 
@@ -534,7 +525,6 @@ def _kind_of_type(name: str) -> FieldKind:
 
 
 def _plain_url(url: str) -> str:
-    """Return the URL, decoded if it is base64 of printable text."""
     raw = decode_base64(url) if len("".join(url.split())) % 4 == 0 else None
     if not raw:
         return url

@@ -134,7 +134,6 @@ class _Redirects(HTTPRedirectHandler):
 
 
 def _with_login(request: Request) -> Request:
-    """Add the login that `~/.netrc` has for the host of a request; it is not sent on by a redirect."""
     address = urlsplit(request.full_url)
     if address.scheme.lower() != "https" or not address.hostname:
         return request
@@ -151,7 +150,6 @@ def _with_login(request: Request) -> Request:
 
 
 def _opener() -> OpenerDirector:
-    """Return a client of http and https alone."""
     opener = OpenerDirector()
     for handler in (ProxyHandler, _Http, _Https, HTTPDefaultErrorHandler, _Redirects, HTTPErrorProcessor):
         opener.add_handler(handler())

@@ -176,7 +176,6 @@ def _by_document(size: int, rows: pa.Table, *columns: list[Any]) -> list[list[An
 
 
 def _thousandths(resemblance: pa.ChunkedArray | NDArray[np.float64]) -> list[int]:
-    """Return values in 1/1000, rounded down; -1 where there is none."""
     scaled = np.floor(np.asarray(resemblance) * 1_000 + 1e-6)
     return np.nan_to_num(scaled, nan=-1).astype(np.int64).tolist()  # type: ignore[no-any-return]
 
@@ -237,7 +236,6 @@ def summarise(
     """Return the chunk `summary`.
 
     Args:
-        shown: the content of the report.
         counts: sizes and numbers of the chunks, by what they hold.
         longest: length of the longest document of each cluster shown, in tokens.
         largest: as from `largest_families`.
@@ -303,7 +301,6 @@ def summarise(
 
 
 def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:
-    """Return the counts from records read to documents kept, each with a note."""
     rows, kept = metrics.rows, metrics.stages.keep.kept
     distinct = rows["documents"] - metrics.equal_sketches
     return [
@@ -315,7 +312,6 @@ def _funnel(metrics: RunMetrics) -> list[tuple[str, int, str]]:
 
 
 def _settings(settings: Mapping[str, Mapping[str, Any]]) -> Iterator[list[Any]]:
-    """Yield name and value of each setting, and the default if it has one that differs from the value."""
     defaults = Config().model_dump(mode="json")
     for section, values in settings.items():
         for key, value in values.items():
@@ -348,7 +344,6 @@ def _stage(name: str, stage: StageMetrics) -> dict[str, Any]:
 
 
 def _bucketed(sizes: list[tuple[int, int]]) -> dict[str, list[Any]]:
-    """Count clusters by the ranges of `SIZES`, up to the largest size that occurs."""
     largest = max((size for size, _ in sizes), default=0)
     edges = [low for low in SIZES if low <= largest]
     counts = [0] * len(edges)
@@ -395,7 +390,6 @@ def find_titles(texts: Sequence[str]) -> list[str]:
 
 
 def _own(lines: Sequence[str], held: Mapping[str, int], common: float) -> Sequence[str]:
-    """Return the lines from the first uncommon one on."""
     first = next((at for at, line in enumerate(lines) if held[line] <= common), len(lines))
     return lines[first:]
 
@@ -426,7 +420,6 @@ def chunks(shown: Content) -> Iterator[Chunk]:
 
 
 def _bounds(table: pa.Table, clusters: int) -> list[int]:
-    """Return the n + 1 bounds of the rows of n clusters in a table sorted by `rank`."""
     return np.searchsorted(table["rank"].to_numpy(), np.arange(clusters + 1)).tolist()  # type: ignore[no-any-return]
 
 
@@ -481,7 +474,6 @@ def _columns(shown: Content, listed: list[int], cells: list[int], stored: Stored
 
 
 def _count(flags: NDArray[np.bool_], bounds: Sequence[int]) -> NDArray[np.int64]:
-    """Return how many flags are set between each two bounds."""
     return np.diff(np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])[bounds])
 
 

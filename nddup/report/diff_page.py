@@ -80,7 +80,6 @@ def draw_changes(shown: Changes, told: Mapping[str, Any], why: Mapping[str, str]
     """Return the page.
 
     Args:
-        shown: what is shown.
         told: the runs and the counts of a diff, as `--json` prints them.
         why: what each cause means.
     """
@@ -101,7 +100,6 @@ def draw_changes(shown: Changes, told: Mapping[str, Any], why: Mapping[str, str]
 
 
 def _draw_settings(told: Mapping[str, Any]) -> str:
-    """Return the settings and the versions that differ."""
     versions = ", ".join(f"{row['name']} {row['before']} → {row['after']}" for row in told["versions"])
     noted = f'<p class="note">Versions: {escape(versions)}</p>' if versions else ""
     rows = [
@@ -121,7 +119,6 @@ def _spell(value: object) -> str:
 
 
 def _list_numbers(told: Mapping[str, Any]) -> list[tuple[str, int, str]]:
-    """Return name, number and note of the counts."""
     counts = told["counts"]
     return [
         ("documents added", counts["added"], ""),
@@ -147,7 +144,6 @@ def _draw_number(line: tuple[str, int, str]) -> str:
 
 
 def _draw_causes(documents: Sequence[Row], causes: Mapping[str, int], why: Mapping[str, str]) -> str:
-    """Return a bar for each cause, and its first documents."""
     most = max(causes.values(), default=1)
     drawn = []
     for cause, n in causes.items():
@@ -168,7 +164,6 @@ def _draw_causes(documents: Sequence[Row], causes: Mapping[str, int], why: Mappi
 
 
 def _verdict(row: Row, when: str) -> str:
-    """Return what became of a document in one of the runs."""
     if row[f"kept_{when}"]:
         return '<span class="chip kept">kept</span>'
     of = row[f"duplicate_of_{when}"]
@@ -177,7 +172,6 @@ def _verdict(row: Row, when: str) -> str:
 
 
 def _draw_groups(name: str, heading: str, rows: Sequence[Row], counts: Mapping[str, int], table: str) -> str:
-    """Return the groups of each kind of change."""
     drawn = []
     for kind, title in KINDS.items():
         some = [row for row in rows if row["change"] == kind]
@@ -196,7 +190,6 @@ def _draw_groups(name: str, heading: str, rows: Sequence[Row], counts: Mapping[s
 
 
 def _table(caption: str, head: Iterable[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> str:
-    """Return a table whose cells are HTML; with `numbers` all but the first column are."""
     kind = ' class="number"' if numbers else ""
     first, *others = head
     heads = f'<th scope="col">{first}</th>' + "".join(f'<th scope="col"{kind}>{name}</th>' for name in others)

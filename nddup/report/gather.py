@@ -285,7 +285,6 @@ def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -
     """Read facts, outcome, nearest documents and clusters of each document.
 
     Args:
-        run: the run.
         clusters: `content.CLUSTERS`; a cluster's rank is its row.
         names: the documents listed of these clusters: doc_id.
 
@@ -356,7 +355,6 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
     """Read the content of the report.
 
     Args:
-        run: the run.
         asked: clusters and documents whose texts are read again from the inputs if they are not stored.
 
     Raises:
@@ -481,7 +479,6 @@ def write_report(
     """Write a report: data first, page last, so that the page exists only once everything that it loads does.
 
     Args:
-        put: writes a file.
         chunks: (name, value) as `data.chunks` yields them.
         borderline: returns the page of the pairs nearest to the threshold, if there is one.
 
@@ -542,7 +539,6 @@ def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) 
     `borderline.html` beside the report's page shows the pairs closest to the threshold.
 
     Args:
-        run: the run, opened.
         folder: the folder of the same run.
         asked: clusters and documents whose texts are read again from the inputs if they are not stored.
 

@@ -131,7 +131,6 @@ def draw_passages(
     """Return the page.
 
     Args:
-        shown: what is shown.
         of: how many passages there are in all.
         texts: at least those of the shown documents.
         numbers: name, value and note of the numbers on top.
@@ -225,7 +224,6 @@ def _mark(text: str, spans: Sequence[Span], cuts: Sequence[Span]) -> Iterator[st
 
 
 def _shown(text: str) -> str:
-    """Return a text as HTML, without blank lines."""
     return escape(_BLANK_LINES.sub("\n", text))
 
 

@@ -115,7 +115,6 @@ def notes(metrics: RunMetrics) -> list[str]:
 
 
 def _sketch_notes(sketch: SketchMetrics) -> list[str]:
-    """Return notes on files, records and shingles that were not read, or were changed in reading."""
     found = []
     if sketch.skipped_files:
         told = count_reasons(file.why for file in sketch.skipped_files)
@@ -180,7 +179,6 @@ def _encoding_notes(sketch: SketchMetrics) -> list[str]:
 
 
 def _names(files: list[CountedFile]) -> str:
-    """Name the first of some files."""
     return ", ".join([*(file.path for file in files[:NAMED_FILES]), *(["…"] if len(files) > NAMED_FILES else [])])
 
 
@@ -216,7 +214,6 @@ def _document_notes(metrics: RunMetrics) -> list[str]:
 
 
 def _keep_notes(keep: KeepMetrics, limited: int) -> list[str]:
-    """Return notes on what `keep.force`, `keep.prefer` and `keep.max_lost` did."""
     found = []
     if keep.forced_kept or keep.forced_removed or keep.forced_unknown:
         unknown = f"; ids that are no document: {keep.forced_unknown:,}" if keep.forced_unknown else ""
@@ -238,7 +235,6 @@ def _keep_notes(keep: KeepMetrics, limited: int) -> list[str]:
 
 
 def _short_notes(median: int, settings: Mapping[str, Any]) -> list[str]:
-    """Say what is found of short texts, where the median text is short and shingles are of several words."""
     shingle, pairs = settings["shingle"], settings["pairs"]
     length = shingle["length"]
     is_asked = pairs["measure"] == "resemblance" and pairs.get("confirm") != "edit" and shingle["unit"] == "word"

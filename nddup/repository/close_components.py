@@ -136,7 +136,6 @@ def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
 
 
 def _with_groups(scope: Scope) -> pa.Table:
-    """Return the documents with `group` set to the smallest id among those with the same sketch."""
     names = rank_ids(scope.documents["doc_id"])
     order = np.lexsort((names, scope.nodes))
     starts = np.append(True, scope.nodes[order][1:] != scope.nodes[order][:-1])[: len(order)]
@@ -161,7 +160,6 @@ def _name(documents: pa.Table, scope: Scope, identity: Identity) -> Nodes:
 
 
 def _known_of(candidates: Matches, common: NDArray[np.int32]) -> Known:
-    """Return the candidates that all shingles confirmed."""
     near = np.flatnonzero(common > 0)
     return Known(keys_of(candidates.ends[near]), common[near], candidates.resemblance[near])
 

@@ -84,7 +84,6 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
 
 
 def _families_of(config: Config, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
-    """Return the table `families` of a version by its name, if `keep.ledger` asks for it: from stored columns."""
     asked = config.keep
     if asked.ledger is None:
         return {}
@@ -111,7 +110,6 @@ def _leads(snapshot: Snapshot, state: pa.Table) -> NDArray[np.bool_]:
     have a near-duplicate with another sketch.
 
     Args:
-        snapshot: the version.
         state: STATE of the n live documents, in the order of their numbers.
 
     Returns:
@@ -204,7 +202,6 @@ def read_texts(snapshot: Snapshot, source: Collection | pa.Table, documents: pa.
         snapshot: the version before; its identity says how many characters.
         source: the batch, which is read a second time.
         documents: DOCUMENTS of a run, numbered by the repository.
-        workers: the workers that read.
 
     Returns:
         One row per document; none for a document whose file changed between the two passes.
@@ -317,14 +314,12 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
 
 
 def _count_candidates(snapshot: Snapshot) -> EditMetrics:
-    """Count the candidates among the live documents, and those that all shingles confirmed."""
     nodes = distinct(snapshot.documents_of(snapshot.live_keys, ["doc_key", "node"])["node"].to_numpy())
     common = snapshot.edges_of(nodes)["common"].to_numpy()
     return EditMetrics(compared=len(common), confirmed=int(np.count_nonzero(common)), bounded=0, bounded_unconfirmed=0)
 
 
 def _sketches_of_components(tables: dict[str, pa.Table]) -> pa.ChunkedArray:
-    """Return the number of distinct sketches of each component that has several, as a run counts components."""
     members = tables["members"].select(["cluster_id", "doc_id"])
     placed = members.join(tables["clusters"].select(["cluster_id", "component"]), "cluster_id")
     grouped = placed.join(tables["documents"].select(["doc_id", "group"]), "doc_id").group_by("component")

@@ -169,7 +169,6 @@ def make_change(
         snapshot: the version before.
         added: DOCUMENTS of a run, numbered by the repository; their ids are not live, except for documents in `gone`.
         gone: numbers of the live documents to remove.
-        workers: the workers that compare and mine.
         source: what the documents were read from; needed where all shingles decide.
 
     Cost: grows with the batch and the components it touches.
@@ -212,7 +211,6 @@ def make_change(
 
 
 def _touch(snapshot: Snapshot, paired: BatchPairs, gone: NDArray[np.int64]) -> Touched:
-    """Return the stored documents of all components that gain or lose a document."""
     ends = np.concatenate([paired.nodes, paired.edges["node_a"].to_numpy(), paired.edges["node_b"].to_numpy()])
     met = distinct(np.concatenate([snapshot.find_documents(distinct(ends)).rows, gone]))
     components = distinct(snapshot.state_of(met)["component_key"].to_numpy())
@@ -260,7 +258,6 @@ def _settle(snapshot: Snapshot, scope: Scope, closed: Closed, stays: Touched) ->
 def _document_tables(
     snapshot: Snapshot, added: pa.Table, paired: BatchPairs, nodes: NDArray[np.int64]
 ) -> dict[str, pa.Table]:
-    """Return `documents` and `sketches` of the new documents that are stored."""
     version = pa.array(np.full(len(added), snapshot.commit.version + 1))
     documents = added.append_column("node", pa.array(nodes)).append_column("version", version)
     is_held = np.isin(paired.sketches["node"].to_numpy(), nodes)
@@ -271,7 +268,6 @@ def _document_tables(
 
 
 def _result_tables(closed: Closed, settled: Settled, first: int) -> dict[str, pa.Table]:
-    """Return `state` and the tables of `RESULTS`, with their component numbers starting at `first`."""
     columns = [
         pa.array(settled.keys),
         pa.array(closed.components + first),

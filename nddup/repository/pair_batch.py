@@ -101,7 +101,6 @@ def count_common(
         ends: (k, 2), stored nodes, or names of new texts.
         given: the new texts.
         rule: the least resemblance.
-        workers: the threads to compare with.
 
     Cost: the texts of candidates whose sizes allow the resemblance are read, and merged pair by pair; a thread holds a
         portion of them in memory.
@@ -153,7 +152,6 @@ def pair_batch(
     Args:
         snapshot: the version before.
         documents: DOCUMENTS of a run, numbered by the repository.
-        workers: the workers that compare.
         source: what the documents were read from; needed where all shingles decide.
 
     Raises:

@@ -170,7 +170,6 @@ def _prove_edges(snapshot: Snapshot, workers: Workers) -> Proof:
 
 
 def _in_order(edges: pa.Table) -> pa.Table:
-    """Return EDGES with the smaller node first, ordered by both."""
     is_turned = pc.greater(edges["node_a"], edges["node_b"])
     directed = {one: other for one, other in DIRECTED.items() if one in edges.column_names}
     for one, other in {"node_a": "node_b", **directed}.items():
@@ -250,7 +249,6 @@ def _read_stored(snapshot: Snapshot, matches: Matches, nodes: Nodes) -> Confirme
 
 
 def _nodes_of(snapshot: Snapshot) -> NDArray[np.int64]:
-    """Return the node of each live document, in the order of their numbers."""
     return np.asarray(snapshot.documents_of(snapshot.live_keys, ["doc_key", "node"])["node"].to_numpy())
 
 

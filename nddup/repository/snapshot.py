@@ -226,7 +226,6 @@ class Snapshot:
 
 
 def _first(table: pa.Table) -> NDArray[np.int64]:
-    """Return the first column, by which the rows are ordered."""
     return np.asarray(table.column(0).to_numpy())
 
 
@@ -243,5 +242,4 @@ def _joined(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> tup
 
 
 def _taken(found: Iterator[tuple[pa.Table, NDArray[np.int64]]], empty: pa.Table) -> pa.Table:
-    """Concatenate the chosen rows of several tables."""
     return pa.concat_tables([empty, *(table.take(pa.array(rows)) for table, rows in found if len(rows))])

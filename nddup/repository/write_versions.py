@@ -129,8 +129,6 @@ def read_batch(
 
     Args:
         snapshot: the version before.
-        source: files, or given texts.
-        workers: the workers that read.
         replace: whether a live id with other content replaces the stored document; else it is a reject `repeated id`.
         id_prefix: prefix of ids made up from file and record.
 
@@ -167,11 +165,9 @@ def write_delta(batch: Batch, changes: pa.Table, rewriter: Rewriter, output: str
     """Write the files of a batch again with only the documents that were not live before and are kept now.
 
     Args:
-        batch: the batch.
         changes: CHANGES of the version that it makes.
         rewriter: of its files; it gets the verdicts here.
         output: the new folder. It gets its name when it is complete.
-        workers: the workers that write.
 
     Raises:
         OutputError: if it exists or cannot be written.
@@ -185,7 +181,6 @@ def write_delta(batch: Batch, changes: pa.Table, rewriter: Rewriter, output: str
 
 
 def _with_ids(documents: pa.Table, prefix: str | None) -> pa.Table:
-    """Return the documents with the prefix added to made-up ids, also in `group`."""
     record = documents["record"].cast(pa.string())
     made = pc.binary_join_element_wise(documents["source"], record, "#")
     is_made = pc.equal(documents["doc_id"], made)
@@ -507,7 +502,6 @@ def compact(snapshot: Snapshot, claim: LiveClaim, *, days: float = DAYS) -> Comp
 
     Args:
         snapshot: the newest version, read under the claim.
-        claim: the claim of this command.
         days: days for which a segment out of use stays.
     """
     is_one = len(snapshot.commit.segments) <= 1 and not any(

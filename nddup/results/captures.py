@@ -114,5 +114,4 @@ def _require_captures(run: FinishedRun) -> dict[str, dict[str, Any]]:
 
 
 def _day(date: str | None) -> str:
-    """Return the day of a date; a dash where a capture has none."""
     return "-" if date is None else date[:10]

@@ -84,7 +84,6 @@ def write_context(run: FinishedRun, folder: str) -> FormalContext:
         concepts.csv    the clusters, a row for each document of an intent and each feature of an extent
 
     Args:
-        run: the run.
         folder: of the files; it must not exist.
 
     Raises:
@@ -135,7 +134,6 @@ def read_context(run: FinishedRun) -> FormalContext:
 
 
 def _blocks(context: FormalContext) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-    """Yield the features and cells of the context, some rows at a time."""
     step = max(1, BLOCK_CELLS // max(len(context.documents), 1))
     for low in range(0, len(context.features), step):
         some = context.features[low : low + step]

@@ -305,7 +305,6 @@ def open_reference(
     """Find the file and detect its layout.
 
     Args:
-        storage: the file system.
         truth: the path as the user gave it.
         reading: the parts of the layout that the user gave.
         are_documents: returns whether all of some ids are documents of the run.

@@ -45,7 +45,6 @@ def is_read_here(*paths: str, master: str | None) -> bool:
 
     Args:
         paths: files and folders that the command reads.
-        master: the Spark master that the user asked for, or None.
     """
     return master is None and not is_submitted() and all(map(is_readable, paths))
 
@@ -55,7 +54,6 @@ def open_run(path: str, *, master: str | None, beside: tuple[str, ...] = ()) -> 
 
     Args:
         path: the folder of the run.
-        master: the Spark master that the user asked for, or None.
         beside: other files that the command reads.
 
     Raises:
@@ -76,7 +74,6 @@ def open_files(*paths: str, master: str | None, settings: Mapping[str, str]) -> 
 
     Args:
         paths: files and folders that the command reads.
-        master: the Spark master that the user asked for, or None.
         settings: Spark settings; any setting means that the user wants Spark.
 
     Raises:
@@ -206,8 +203,6 @@ def read_columns_with(
 
     Args:
         workers: they read the files, here or on Spark.
-        files: the file system of the inputs.
-        again: the inputs of the run.
         names: the columns, paths as in `keep.policy`.
         asked: what asks for them, for the message; None: they may be missing.
 
@@ -236,10 +231,8 @@ def see_columns(opened: Opened, names: tuple[str, ...], kind: str, *, master: st
     """Let queries over a run read columns of its records of one kind: those it stored, or else read again.
 
     Args:
-        opened: the run.
         names: the columns, paths as in `keep.policy`.
         kind: of the files that have them; other files are not read.
-        master: the Spark master that the user asked for, or None.
 
     Returns:
         The SQL of each column over `documents AS d`, and of a join that it needs; nothing if no file is of the kind.

@@ -51,9 +51,6 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
     """Return a text for the terminal: one paragraph per file, then the files that were left out.
 
     Args:
-        files: the file system of the inputs.
-        inputs: INPUT paths.
-        config: settings, which say how the inputs are read.
         steps: progress; None: silent.
 
     Raises:
@@ -129,7 +126,6 @@ def _kinds_of(told: Sequence[tuple[str, str]], word: str) -> list[str]:
 
 
 def _heading(collection: Collection) -> str:
-    """Return the number of files, their stored size, and the number of each format."""
     formats = Counter(group.head.format.name for group in collection.groups for _ in group.files)
     assets = {file.source for file in collection.assets}
     looked = [file for file in collection.listing.files if file.source not in assets]
@@ -174,7 +170,6 @@ def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> 
 
 
 def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -> list[Record | Reject]:
-    """Read the first records of a file; for a file that is not local, those in its first bytes."""
     file, max_record = entry.file, int(config.input.max_record)
     is_cut = False
     if not _is_remote(file.path):
@@ -224,12 +219,10 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
 
 
 def _kinds(record: Record) -> tuple[bool | None, ...]:
-    """Return whether each field is markup; None where the text decides."""
     return record.is_markup if isinstance(record.is_markup, tuple) else (record.is_markup,)
 
 
 def _is_remote(path: str) -> bool:
-    """Return whether a path is on a file system other than the machine's own."""
     return not is_of_this_machine(path)
 
 

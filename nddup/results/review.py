@@ -144,9 +144,7 @@ def arrange(opened: Opened, most: int | None, *, master: str | None) -> Reviewed
     """Return the documents in order.
 
     Args:
-        opened: a finished run.
         most: documents of a batch; None for no batches.
-        master: the Spark master that the user asked for, or None.
 
     Raises:
         NddupError: if headers must be read again, and inputs changed.

@@ -151,7 +151,6 @@ def summarise(metrics: RunMetrics, path: str, *, report: str | None = None, reje
     """Return the table at the end of a run: numbers read, rejected, found and kept, and the folder of the results.
 
     Args:
-        metrics: metrics of the run.
         path: the run's folder.
         report: path of the report's page, if there is one.
         rejects: sentences of `first_rejects`, if the run can be opened.
@@ -287,7 +286,6 @@ def _show_document(run: FinishedRun, doc: str) -> str:
 
 
 def _outcome(run: FinishedRun, row: dict[str, Any]) -> str:
-    """Say whether a document is kept, for how many it stands, or why it is not."""
     if row["kept"]:
         stands = int(_ask(run, STANDS_FOR, row["doc_id"])[0]["n"])
         return f"  kept, stands for {counted(stands, 'other document')}" if stands else "  kept"
@@ -368,7 +366,6 @@ def _others(row: dict[str, Any]) -> str:
 
 
 def _named(doc_id: str, url: str | None, width: int) -> str:
-    """Return an id, and the end of its address where that says more and there is room."""
     name, left = one_line(doc_id), width - len(one_line(doc_id)) - 2
     if not url or url == doc_id or left < ROOM:
         return name

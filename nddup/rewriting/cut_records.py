@@ -71,8 +71,6 @@ class Cutting:
         """Write a record with less text; None, and count it, if it would be read as another text.
 
         Args:
-            record: the record.
-            cuts: what is cut.
             write: makes the record of new values, and its bytes; a record of None says that they cannot be written.
         """
         texts = self.read(record)
@@ -166,7 +164,6 @@ def _encoding_of(field: Value, charset: str | None) -> str:
 
 
 def _encode(text: str, field: bytes, encoding: str) -> bytes:
-    """Return a text in the encoding of the bytes it is made of, with their byte order mark."""
     mark = next((mark for mark, name in MARKS if field.startswith(mark) and name == encoding), b"")
     return mark + text.encode(encoding, "xmlcharrefreplace")
 
@@ -176,8 +173,6 @@ def cut_chunk(chunk: Chunk, head: FileHead, cuts: Cuts, cutting: Cutting) -> byt
 
     Args:
         chunk: the chunk, without a byte order mark.
-        head: the head of its file.
-        cuts: what is cut.
         cutting: how the text was read.
     """
     value, is_last, is_whole = chunk.value, chunk.is_last, chunk.is_whole

@@ -67,7 +67,6 @@ def find_record(chunk: bytes, head: FileHead) -> tuple[int, int] | None:
 
     Args:
         chunk: bytes between two separators, without a byte order mark.
-        head: the head of the file.
 
     Returns:
         Byte offsets; the end is that of the chunk.
@@ -203,7 +202,6 @@ class _Writer:
         yield "".join(f"\n</{name}>" for name in reversed(self._around)).encode(self.head.encoding)
 
     def _look_around(self, value: bytes) -> None:
-        """Remember the elements that are open where the first record starts."""
         place = find_record(value, self.head)
         if place is not None and self.head.format.kind == "xml":
             shape = scan(value[: place[0]].decode(self.head.encoding, "replace"))
@@ -220,7 +218,6 @@ class _Writer:
         yield end
 
     def _drop(self, value: bytes, place: tuple[int, int], end: bytes) -> Iterator[bytes]:
-        """Yield the bytes of a chunk around its removed record."""
         self._is_removed = True
         before, after = _trimmed(value[: place[0]], self.head.encoding), value[place[1] :]
         yield before
@@ -240,7 +237,6 @@ class _Writer:
 
 
 def _tag_wide(record: bytes, tags: Tags, head: FileHead) -> bytes:
-    """Tag a record in UTF-16, also one with half a character, or ISO-2022."""
     whole = len(record) - len(record) % 2 if head.encoding.startswith("utf-16") else len(record)
     errors = "surrogatepass" if head.encoding.startswith("utf-16") else "strict"
     try:
@@ -252,7 +248,6 @@ def _tag_wide(record: bytes, tags: Tags, head: FileHead) -> bytes:
 
 
 def _tag_text(record: bytes, tags: Tags, head: FileHead) -> bytes:
-    """Tag a record of XML or TREC, in an encoding that is readable as ASCII."""
     return tag_trec(record, tags, head.encoding) if head.format.kind == "sgml" else tag_xml(record, tags, head)
 
 
@@ -332,7 +327,6 @@ def end_of(head: FileHead, compression: str) -> bytes:
     missing. So Spark can write a file as rows that are cut at this byte.
 
     Args:
-        head: the head of the files.
         compression: as from `streams.compression_of`.
     """
     if head.format.files.is_columnar:
@@ -476,9 +470,7 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
 
     Args:
         raw: the file as stored; seekable for Parquet.
-        head: the head of the file.
         stored: how it is stored, and was read.
-        verdicts: the verdicts on its records.
 
     Raises:
         RewriteError: if it cannot be written as requested, or differs from the file that the run read.

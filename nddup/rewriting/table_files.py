@@ -197,8 +197,6 @@ def rewrite_parquet(
 
     Args:
         raw: the file, seekable.
-        head: its head.
-        verdicts: the verdicts on its records.
         limit: most bytes of content, as when the run read it.
         max_record: most bytes of a record.
 

@@ -198,8 +198,6 @@ def tag_xml(record: bytes, tags: Tags, head: FileHead) -> bytes:
 
     Args:
         record: bytes that start with a start tag, in an encoding readable as ASCII.
-        tags: the fields.
-        head: the head of the file.
 
     Raises:
         RewriteError: if it has the fields already, or a start tag that cannot be tagged.

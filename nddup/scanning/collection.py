@@ -207,7 +207,6 @@ def find_files(files: Files, inputs: list[str], options: InputOptions, *, batche
 
     Args:
         files: how the engine lists and opens them; `read_head` and `read_part` are called from several threads.
-        inputs: INPUT paths.
         options: the settings `input`.
         batches: these inputs by the names of their batches, if they have any.
 
@@ -259,7 +258,6 @@ def _look_at_all(files: Files, inputs: list[str], listed: Sequence[InputFile], o
 
 
 def _group(read: Sequence[tuple[InputFile, HeadFound]], max_expansion: int) -> tuple[Group, ...]:
-    """Group files with equal heads; those that are read from their start are in groups of their own."""
     groups: dict[tuple[FileHead, bool], list[ListedFile]] = {}
     together = sum(found.compression != "" or found.head.format.files.is_packed for _, found in read)
     for file, (head, compression, open_end) in read:
@@ -274,10 +272,7 @@ def limit_collection(reader: PartReader, collection: Collection, most: int, limi
     """Limit a collection to its first `most` records and rejects; a file without any counts as one.
 
     Args:
-        reader: opens the files.
-        collection: all files.
         most: at least 1.
-        limits: limits on a record, and on the expansion of a compressed file.
 
     Returns:
         The files up to the last of these records. The file that holds it is read from its start by one task, up to it.
@@ -312,7 +307,6 @@ def limit_collection(reader: PartReader, collection: Collection, most: int, limi
 
 
 def _end_early(collection: Collection, cut: ListedFile) -> Collection:
-    """Return the collection with one file read from its start up to `cut.records` records."""
     groups = [
         Group(group.head, group.is_whole, tuple(cut if entry.file == cut.file else entry for entry in group.files))
         for group in collection.read_whole({cut.file.source}).groups

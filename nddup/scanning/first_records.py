@@ -47,7 +47,6 @@ def require_paths(
     """Refuse a path that the user set if no record at the start of any file has it.
 
     Args:
-        reader: opens the files.
         files: each with its head, in order; the first `FILES` are examined.
         id_: `input.id`; None if not set.
         content: `input.content`; None if not set.
@@ -76,7 +75,6 @@ def require_columns(reader: PartReader, files: Iterable[tuple[InputFile, FileHea
     """Refuse a collection of Parquet files in which no column looks like the text. Their heads do not hold the columns.
 
     Args:
-        reader: opens the files.
         files: each with its head; the first `FILES` are examined.
         content: `input.content`; if it is set, `require_paths` checks the columns.
 
@@ -105,7 +103,6 @@ def require_policy(
     """Refuse a column of the keep policy if no record at the start of any file has it.
 
     Args:
-        reader: opens the files.
         files: each with its head, whose format has the paths of the columns.
         paths: the columns, as the user wrote them.
         asked: what asks for them, for the message.

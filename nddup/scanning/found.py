@@ -85,7 +85,6 @@ def with_source(record: Record | Reject, source: str, declared: Format) -> Recor
 
 
 def _or_column(columns: Mapping[str, str | None], value: str | None, path: str) -> str | None:
-    """Return a value of the policy, or else that of the column of its path."""
     named = path.split("|", maxsplit=1)[0]  # of an element or an attribute
     return columns.get(named) if value is None else value
 

@@ -337,7 +337,6 @@ def make_listing(
 
 
 def _above_columns(folder: str) -> str:
-    """Return the folder that holds a folder and those above it that are columns."""
     while _COLUMN.fullmatch(folder.rpartition("/")[2]):
         folder = folder.rpartition("/")[0]
     return folder
@@ -373,6 +372,5 @@ def distinct_sources(paths: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 
 
 def _lengthened(base: str, path: str, parents: int) -> str:
-    """Return a path relative to its base, preceded by the last `parents` folders of the base."""
     folders = base.split("/")
     return "/".join([*folders[len(folders) - parents :], path[len(base) :].lstrip("/")])

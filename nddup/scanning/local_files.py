@@ -63,9 +63,6 @@ def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer
 
     Args:
         entries: files that share a head, as one task reads them; `file.path` is as `open_stored` takes it.
-        head: their head.
-        consumer: makes the rows.
-        limits: limits on a record, and on the expansion of a compressed file.
 
     Yields:
         Batches of `consumer.table`. A file that cannot be opened, or not read to its end, is a reject, never an
@@ -160,7 +157,6 @@ def find_separator(file: BinaryIO, start: int, separator: bytes, unit: int = 1) 
 
     Args:
         file: seekable; its position changes.
-        start: a place.
         separator: not empty.
         unit: bytes per code unit, 2 in UTF-16: separators begin at multiples of it.
 

@@ -74,7 +74,6 @@ class Contents:
     For JSON lines the original line is included, so that a kept document can be written with all its keys.
 
     Args:
-        rule: how the text of a record is read.
         form: `output.kept`; of xml, whose readers take each content for a page, it is spelled as one.
     """
 
@@ -112,7 +111,6 @@ class Texts:
     that has changed gives no text instead of a wrong one.
 
     Args:
-        rule: how the text is extracted.
         fingerprints: fingerprints of the wanted contents; None for all. No text is made of the others.
         characters: most characters of each text; None for all.
         places: where the wanted contents are, if it is known; lines elsewhere are not read.
@@ -162,7 +160,6 @@ class Tokens:
     So a file that has changed gives no row instead of a wrong one, and records with equal rows have one key.
 
     Args:
-        rule: how the text is extracted.
         recipe: which shingles are compared, all of a text, and which tokens.
         confirm: `edit`, tokens are compared; or `resemblance`, shingles are.
         contents: fingerprints of the wanted contents; None for all. Other records are not tokenised.
@@ -194,7 +191,6 @@ class Tokens:
             yield TOKENS.batch([pa.array(marks, pa.binary()), lists])
 
     def _read(self, data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> tuple[Ragged, list[bytes]]:
-        """Return the rows of some texts, and their fingerprints."""
         from nddup.sketching.recipe import make_sketches  # noqa: PLC0415 - `check` and `show` make no sketches
         from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows  # noqa: PLC0415
 
@@ -232,7 +228,6 @@ def add_pairs(
     """Add both documents of each pair for which the files that hold all chosen documents stay small enough.
 
     Args:
-        choice: the documents already chosen.
         rows: the pairs, with `doc_a`, `source_a`, `content_a` (the content's fingerprint), and the same for b.
         sizes: stored bytes of each source.
         most_bytes: most stored bytes of all files that hold the documents.

@@ -387,7 +387,6 @@ def _lines_of(pieces: Sequence[tuple[str, int, Bytes]]) -> Lines:
 
 
 def _block_of(lines: Lines, head: FileHead, max_record: int, numbering: _Numbering) -> LineBlock:
-    """Number the records of lines; blank lines are left out."""
     is_blank = find_blank(lines.data, lines.ends)
     if is_blank.any():
         lines = lines.take(np.flatnonzero(~is_blank))

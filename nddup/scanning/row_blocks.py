@@ -68,8 +68,6 @@ def read_row_blocks(
 
     Args:
         raw: the file, seekable.
-        head: its head.
-        source: its name.
         most: the most bytes, as `limit_rows` counts them.
         max_record: the most bytes of a record.
 

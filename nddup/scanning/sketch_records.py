@@ -206,7 +206,6 @@ def _read_block(block: Block, rule: SketchRule) -> tuple[Columns, Texts]:
 
 
 def _in_lists(columns: Iterable[pa.StringArray]) -> pa.ListArray:
-    """Return the values of some columns as a list for each row."""
     table = list(columns)
     order = np.arange(len(table) * len(table[0])).reshape(len(table), -1).T
     starts = np.arange(0, order.size + 1, len(table), dtype=np.int32)
@@ -368,7 +367,6 @@ def _with_ends(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[_ChunkR
 
 
 def _cut(rows: Iterable[tuple[_ChunkRow, bool]], max_record: int) -> Iterator[Chunk | Reject]:
-    """Yield the chunks of a split, each with whether the file ends with it; a chunk that is too long is a reject."""
     for row, ends_split in rows:
         if len(row.value) > max_record:
             yield too_large(len(row.value), excerpt(row.value))

@@ -167,7 +167,6 @@ def copy_snapshot(table: TablePath) -> Snapshot:
 
 
 def _copies() -> Path:
-    """Return the folder of the copies. Raises ConfigError, if there is none."""
     base = cache_folder()
     if base is None:
         raise ConfigError(f"a table needs a folder of your own for its copy; set {CACHE_FOLDER} to one")
@@ -361,7 +360,6 @@ def _write(opened: _Opened, folder: Path) -> None:
 
 @contextmanager
 def _as_refused(table: TablePath) -> Iterator[None]:
-    """Turn an error of a library into one line that names the table."""
     name = f"INPUT {spell_bare(table.folder)}" + (f"@{table.version}" if table.version is not None else "")
     try:
         yield

@@ -339,7 +339,6 @@ def _is_checksum(name: str) -> bool:
 
 
 def _refuse_table(path: str, names: Collection[str], where: str = "") -> None:
-    """Refuse a folder of these names if it holds a table with a log."""
     what = table_of_others(names, lambda name: _names_in(os.path.join(path, name)))  # noqa: PTH118
     if what is not None:
         raise table_input(f"{where}{percent_spelled(path)}", what)
@@ -353,7 +352,6 @@ def _names_in(folder: str) -> list[str]:
 
 
 def _refuse_inside_table(text: str, real: str) -> None:
-    """Refuse an INPUT folder inside such a table: a partition, or the folder of its data."""
     for folder in list(PurePath(real).parents)[:MOST_PARTITIONS]:
         _refuse_table(str(folder), _names_in(str(folder)), f"{text} lies in ")
 

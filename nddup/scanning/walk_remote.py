@@ -78,7 +78,6 @@ def sizes_of_remote(inputs: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def _path_of(url: str) -> str:
-    """Return the folders and the name in an address; a web server's escapes are decoded."""
     if scheme_of(url) in WEB:
         address = urlsplit(url)
         path = unquote(address.path, errors="surrogateescape").rstrip("/")

@@ -88,7 +88,6 @@ def read_body(body: bytes, media_type: str = "", encoding: str = "") -> Text:
 
 
 def _expand(body: bytes, name: str) -> bytes:
-    """Expand all members of a body, to at most `MAX_BYTES`."""
     if name not in ENCODINGS:
         raise RefusedError(415, f"Content-Encoding {name} is not read", Accept_Encoding=ACCEPTED_ENCODINGS)
     is_zlib = len(body) > 1 and body[0] & 0x0F == zlib.DEFLATED and int.from_bytes(body[:2]) % 31 == 0

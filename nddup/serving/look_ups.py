@@ -172,7 +172,6 @@ class LookUps:
     """The answers of one repository, at a socket that is bound already.
 
     Args:
-        repository: the repository to serve.
         name: its name for clients.
         listening: bound to the address; closed when the server ends.
         token: what programs must show; None only on this machine.
@@ -288,7 +287,6 @@ class LookUps:
         return Answer(json.dumps(found).encode() + b"\n")
 
     def _look_up(self, text: Text, ask: Ask) -> dict[str, Any]:
-        """Return the matches of a text in the newest version."""
         if not self._lock.acquire(timeout=MAX_WAIT):
             raise RefusedError(503, f"it waited for {MAX_WAIT:.0f} seconds", Retry_After="1")
         try:

@@ -497,7 +497,6 @@ def make_sketches(
     Args:
         data: UTF-8, as for `min_s.sketch_texts`.
         offsets: (d + 1,), as there.
-        recipe: of the sketches.
         left_out: ids of shingles to leave out, (k,), uint64, any order. None for a kind with slots, whose ids do not
             stand for single shingles.
 

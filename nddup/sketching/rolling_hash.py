@@ -196,7 +196,6 @@ def _count_bits(bits: np.uint64) -> np.uint64:
 
 @compiled
 def _lowest_bit(bits: np.uint64) -> np.uint64:
-    """Return the place of the lowest bit that is set; 64 if none is."""
     return _count_bits((bits - ONE) & ~bits)
 
 
@@ -397,7 +396,6 @@ def _hash_rows(
     table: NDArray[np.uint32],
     characters: bool,  # noqa: FBT001 - a kernel takes no keywords
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Return the offsets, (n + 1,), and the hashes of all texts."""
     n = len(bounds) - 1
     offsets = np.zeros(n + 1, np.int64)
     room = n

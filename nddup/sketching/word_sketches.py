@@ -77,7 +77,6 @@ class WordSketcher:
     """Makes sketches by a rule, and remembers the term of each word across batches.
 
     Args:
-        rule: of the sketches.
         lexicon: ids of its terms, ascending, (n,), uint64; `keywords` does not use it.
         most: number of distinct words to remember.
     """

@@ -72,7 +72,6 @@ def cogroup(left: DataFrame, right: DataFrame, task: BatchesOf, schema: T.Struct
         left: blocks, as `exchange` moved them.
         right: other blocks, moved to the same number of partitions.
         task: from a task's blocks of both tables to rows of `schema`; not called for a task without blocks.
-        schema: the schema of the rows.
 
     Shuffles:  none, even if a side is persisted.    Actions:  none.
     """
@@ -152,7 +151,6 @@ def pack_sketches(
         layout: `size`, `ids`, and the names of the batch's other columns.
         targets: (n,), the target of each row.
         batch: n rows; `sketch` is `array<long>`.
-        partitions: number of targets.
     """
     sketches = list_column(batch.column("sketch"))
     columns: Columns = {name: np.asarray(batch.column(name)) for name in layout if name not in ("size", "ids")}

@@ -175,7 +175,6 @@ class _SparkTables(SparkEngine, FinishedRun):
 
     Args:
         session: the session beside the caller's.
-        folder: folder of the run, or its stand-in.
     """
 
     def __init__(self, session: SparkSession, folder: Folder) -> None:
@@ -223,7 +222,6 @@ class SparkRun(_SparkTables):
     """A run in a folder that Spark opens.
 
     Args:
-        spark: the session of the caller.
         path: the run's folder.
 
     Attributes:
@@ -250,9 +248,7 @@ class FramesRun(_SparkTables):
     """A run without a folder: its tables are DataFrames of the caller's session.
 
     Args:
-        spark: the session of the caller.
         frames: tables by name, each as `nddup.tables.RESULTS` declares it.
-        metrics: metrics of the run.
     """
 
     def __init__(self, spark: SparkSession, frames: Mapping[str, DataFrame], metrics: RunMetrics) -> None:

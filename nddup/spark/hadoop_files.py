@@ -95,7 +95,6 @@ def list_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
     """Return a table of files; remote files come with their content.
 
     Args:
-        spark: the session.
         files: any files. No Spark source reads a file that is remote and hidden (`is_hidden`): its content must be
             given.
 
@@ -183,7 +182,6 @@ def _load(reader: DataFrameReader, paths: Sequence[str]) -> DataFrame:
 
 
 def _described(spark: SparkSession, rows: DataFrame, files: Sequence[WholeFile]) -> DataFrame:
-    """Return FILES from rows with a path and a content, with the other columns joined by path (broadcast)."""
     schema = table("path string, source string, compression string, most long, size long, task int")
     known = local_table(spark, schema, [(*file[:5], 0) for file in files])
     return rows.join(F.broadcast(known), "path").select(*FILES.names)
@@ -212,7 +210,6 @@ def rows_of(batches: Batches) -> Iterator[FileRow]:
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[FileRow, bytes | None]]:
-    """Return each run of rows of one file as one row, with their contents joined by line ends."""
     if not batch.num_rows:
         return
 
@@ -295,10 +292,8 @@ def read_chunks(
     together.
 
     Args:
-        spark: the session.
         files: (path as a Hadoop URI, source, open end as `streams.find_open_end` gives) of each; paths are literal, and
             `nddup.scanning.file_heads.can_cut` holds for each.
-        head: how to cut them.
         max_record: Spark skips a chunk that is longer by more than a separator, and never holds it in memory. The sum
             of the lengths then falls short of the file's size.
 
@@ -346,9 +341,7 @@ def read_list(spark: SparkSession, path: str, layout: Layout, *, compression: st
     """Read the entries of a list. Many tasks read a plain file, one task a compressed file.
 
     Args:
-        spark: the session.
         path: the file as a Hadoop URI, taken literally.
-        layout: how its lines are read.
         compression: as `compression_of` gives; empty for a plain file.
         size: stored bytes of the file.
 

@@ -91,5 +91,4 @@ def join_found(  # noqa: PLR0913 - those of `join_parted`
 
 
 def _parts() -> Column:
-    """Return the number of the last part of a key, from 0."""
     return F.floor(F.col("n") / HEAVY)

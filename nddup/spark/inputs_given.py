@@ -106,11 +106,8 @@ def find_on_spark(
     """Find the passages, write their tables and the requested outputs.
 
     Args:
-        spark: the session.
         inputs: INPUT paths, or the folder of a run.
-        config: all settings.
         output: folder of the tables, which does not exist.
-        steps: progress.
 
     Returns:
         The facts of the summary, and a line about each output.
@@ -299,7 +296,6 @@ def _rows_of(counts: dict[str, Any], what: str) -> int:
 
 
 def _in_order(found: DataFrame) -> DataFrame:
-    """Return PASSAGES, most occurrences first."""
     rows = found.select(*PASSAGES.names)
     return rows.orderBy(F.desc("occurrences"), F.desc("tokens"), "passage_id")
 

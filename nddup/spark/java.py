@@ -256,7 +256,6 @@ def _is_given_up(path: Path) -> bool:
 
 
 def _has_room(folder: Path) -> bool:
-    """Return whether the folder, created if missing, is writable and has room."""
     try:
         make_own(str(folder))
         return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > FREE_BYTES

@@ -313,7 +313,6 @@ def _tabulate(homes: Batches, judged: Batches, *, rule: PassageRule, wanted: Wan
 
 
 def _spell_spans(verdicts: pa.Table) -> pa.Table:
-    """Return verdicts with their lists as JSON, which any session passes on."""
     for name in SPANS.names:
         texts = pa.array(map(json.dumps, verdicts[name].to_pylist()), pa.string())
         verdicts = verdicts.set_column(verdicts.column_names.index(name), name, texts)
@@ -321,7 +320,6 @@ def _spell_spans(verdicts: pa.Table) -> pa.Table:
 
 
 def _with_texts(home: _Home) -> pa.Table:
-    """Return the names with the column `text`, in chunks that Arrow can count with 31 bits."""
     sizes = np.fromiter(map(len, home.texts), np.int64, len(home.texts))
     chunks = [pa.array(home.texts[some], pa.binary()).cast(pa.string()) for some in pieces(sizes)]
     return home.named.append_column("text", pa.chunked_array(chunks, pa.string()))

@@ -149,11 +149,7 @@ def run_job(
     """Make a run on Spark.
 
     Args:
-        spark: the session.
         inputs: files and folders, any path Hadoop knows.
-        output: the run's folder.
-        config: all settings.
-        log_format: of the line that each stage leaves in the log.
         **how: `overwrite`, `resume`, `first_log_line` and `earlier`, as `nddup.stages.run.make_run` takes them.
 
     Returns:
@@ -186,7 +182,6 @@ def find_on_spark(
         columns: the names of those that `number_texts` takes.
         config: all settings; those of the session are restored afterwards, even after a failure.
         checkpoint: a folder that every executor sees, for the tables as Parquet; None: they stay in the session.
-        is_quiet: report no progress.
 
     Raises:
         OutputError: if the folder `checkpoint` cannot be made.

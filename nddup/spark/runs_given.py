@@ -101,7 +101,6 @@ def _writing(
 
 
 def _read_earlier(session: SparkSession, path: str) -> DataFrame:
-    """As `write_split._read_earlier`."""
     try:
         rows = session.read.parquet(files_at(session, path).spelled(f"{path}/split"))
         return rows.select("doc_id", "part").where("part IS NOT NULL")
@@ -110,7 +109,6 @@ def _read_earlier(session: SparkSession, path: str) -> DataFrame:
 
 
 def _write_records(spark: SparkSession, run: Any, call: SplitCall, again: Again) -> dict[str, int]:  # noqa: ANN401
-    """As `write_split._write_records`."""
     how = Rewriting(
         is_tagging=False, may_go_on=again.config.input.limit is not None, limits=record_limits(again.config)
     )

@@ -78,7 +78,6 @@ def scan(
     """Scan all files of a collection; return the rows that a consumer makes of them.
 
     Args:
-        spark: the session.
         collection: the files, and how each is read.
         consumer: makes the rows; it is sent to the workers.
         files: opens the few files that no Spark source reads: remote files with a hidden name.
@@ -216,7 +215,6 @@ def _scan_group(  # noqa: PLR0913 - as `scan`
     limits: RecordLimits,
     observation: Observation | None = None,
 ) -> DataFrame:
-    """Return the rows of one group; count its bytes in the observation, if there is one and Spark cuts the group."""
     how: dict[str, Any] = {"head": group.head, "consumer": consumer, "max_record": limits.max_record}
     if group.is_whole:
         rows = hadoop_files.list_files(spark, whole_files(group, files))
@@ -230,7 +228,6 @@ def _scan_group(  # noqa: PLR0913 - as `scan`
 
 
 def _cut_group(spark: SparkSession, group: Group, *, max_record: int) -> DataFrame:
-    """Return CHUNKS of the files of a group that Spark cuts."""
     files = [(entry.file.path, entry.file.source, entry.open_end) for entry in group.files]
     return read_chunks(spark, files, group.head, max_record=max_record)
 
@@ -247,7 +244,6 @@ def whole_files(group: Group, files: Files) -> list[hadoop_files.WholeFile]:
 
 
 def _bytes_of(head: FileHead) -> Column:
-    """Return the sum of the bytes of chunks and the separators after them."""
     return F.sum(F.length("value") + len(head.separator))
 
 
@@ -434,7 +430,6 @@ def _rewrite_files(
 
 
 def _read_spans(rows: pa.Table) -> pa.Table:
-    """Return verdicts with the lists that were spelled as JSON."""
     for span in SPANS:
         texts = rows[span.name].to_pylist()
         lists = pa.array([None if text is None else json.loads(text) for text in texts], span.type)

@@ -140,9 +140,7 @@ def look_in_folders(
     """Return what `look` finds in small files in folders, by path; nothing if they are fewer than `LEAST_FILES`.
 
     Args:
-        spark: the session.
         folders: URIs. All small files below them are read. The JVM lists the folders again.
-        files: the files wanted.
         look: looks at a file. Its first argument opens the file, its second gives the path and the size.
 
     Returns:
@@ -382,7 +380,6 @@ class Storage:
             return self._make_path(path)
 
     def _list(self, path: str) -> list[Entry]:
-        """List a folder, sorted by name; empty if it is not there."""
         where = self._path(path)
         system = where.getFileSystem(self._hadoop)
         return list_folder(self._jvm, system, where) if system.exists(where) else []

@@ -68,7 +68,6 @@ class Store(Protocol):
         """Forget a working table that nothing reads any more.
 
         Args:
-            name: the name of the table.
             made: the tables that were made of it: while these exist, a later attempt does not need it.
         """
 

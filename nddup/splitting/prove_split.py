@@ -101,7 +101,6 @@ def _crossing(run: DuckRun, ends: str) -> tuple[str, list[str]]:
 
 
 def _note(run: DuckRun) -> str:
-    """Say what is not stored, and so not counted."""
     led = run.sql(LEADERS).to_pylist()[0]["n"]
     return "of components given by leaders the pairs of leaders alone are stored" if led else ""
 

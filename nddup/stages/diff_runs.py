@@ -277,7 +277,6 @@ def join_runs(engine: Engine, rule: DiffRule) -> None:
     Args:
         engine: with `documents` and `keep` of the later run, `before_documents` (`DiffRule.rows`) and `before_keep` of
             the earlier one.
-        rule: what is known of the runs.
 
     Cost: one full outer join of narrow rows, on Spark sort-merged: a shuffle of each of the four tables. Reads the
         sketches of the later run, to hash them.
@@ -324,7 +323,6 @@ def diff_runs(engine: Engine, rule: DiffRule) -> None:
         engine: as `join_runs` and `see_names` leave it; with `pairs` and `members` of the later run, `before_pairs` and
             `before_members` of the earlier one; and `reforced` (doc_id), the documents that keep.force names in one run
             alone, or otherwise. It gets `changes`, `pair_changes`, `family_changes` and `set_changes`.
-        rule: what is known of the runs.
 
     Cost: a full outer join of `pairs`; of the documents only rows that differ, and a count of each two families that
         share some. Where the settings are the same and verdicts differ, the components of both runs as well

@@ -52,7 +52,6 @@ def expand(engine: Engine, *, threshold: Threshold, expand_limit: int, confirm: 
     Args:
         engine: with the tables `nodes` (NODES) and `matches`: the pairs of distinct sketches with all of `TOLD`, null
             where it is not known.
-        threshold: the rule of the sketches.
         expand_limit: `pairs.expand_limit`.
         confirm: `pairs.confirm`.
 

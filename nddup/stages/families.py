@@ -257,7 +257,6 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _lay(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-    """Return LEDGERS of whole families."""
     stands, value, counts = (rows.column(name) for name in ("stands", "value", "n"))
     places = np.asarray(rows.column("place")).astype(np.int64)
     begins = np.ones(len(rows), np.bool_)

@@ -66,8 +66,6 @@ def with_columns(
     """Return a collection whose records are read with the values of these columns, in place of any others.
 
     Args:
-        files: the file system.
-        found: the files.
         paths: the columns.
         asked: what asks for them, for the message.
         is_added: whether the files are added to others, which may have the columns.
@@ -85,9 +83,6 @@ def note_changes(sketch: SketchMetrics, files: Files, inputs: list[str], source:
     """Return the metrics of reading with the files that have another size or time now than when the run began.
 
     Args:
-        sketch: the metrics.
-        files: the storage.
-        inputs: INPUT paths.
         source: the collection that was found in them.
 
     Cost: one listing of the inputs.
@@ -179,8 +174,6 @@ def read_list_of(files: Files, path: str, asked: str, is_entry: Callable[[Sequen
     """Read a file of ids.
 
     Args:
-        files: the file system.
-        path: of the file.
         asked: the setting or option that names it, for messages.
         is_entry: as of `read_rows`.
 
@@ -282,7 +275,6 @@ def know_forced(
 
     Args:
         ask: returns an engine with `documents`; called only if there is a file.
-        forced: what the file names.
         all_known: `keep.all_known`.
 
     Raises:

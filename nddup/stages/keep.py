@@ -327,8 +327,6 @@ def count_kept(engine: Engine, order: Order, forced: Forced | None, *, by_loss: 
 
     Args:
         engine: with `documents`, `nodes`, `pairs` and `keep`.
-        order: the keep policy.
-        forced: the documents that `keep.force` names.
         by_loss: whether `keep.max_lost` is set.
 
     Cost: on Spark an action for columns that are read from the records, and one if documents or losses are given.
@@ -345,7 +343,6 @@ def find_idle_globs(ask: Callable[[], Engine], prefer: Sequence[str] | None) -> 
 
     Args:
         ask: returns an engine with `documents`; called only if there are globs.
-        prefer: the globs.
 
     Cost: the different sources, until each glob has matched.
     """

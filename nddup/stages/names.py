@@ -214,7 +214,6 @@ def make_clusters(
             `sketches` of the nodes in the graph.
         save: stores a table by its name, with aggregates of it, and lets the engine see it.
         mine: makes SETS; called if the mode has clusters that do not follow the keep-list.
-        config: of the run.
         heavy: as of `Naming`.
     """
     threshold, asked, is_exact = plan.threshold_of(config), config.clusters, plan.kind_of(config.sketch).is_exact
@@ -270,7 +269,6 @@ def name_sets(engine: Engine, naming: Naming) -> EngineTable:
 
     Args:
         engine: with `sets`, positions in components; `graph`, the nodes that have a neighbour; and `nodes`.
-        naming: how sets become clusters.
 
     Cost: a sort of the members, and a digest of each cluster's ids. On Spark shuffles of the sets on component, of
         their places and the nodes on node, and of the members on their set.
@@ -294,7 +292,6 @@ def name_stars(engine: Engine, naming: Naming) -> EngineTable:
 
     Args:
         engine: with `starred`, `graph`, and `sketches` of the nodes in it.
-        naming: how sets become clusters.
 
     Cost: sorts of the members, and of the sketches of stars with several. On Spark shuffles of these twice, on their
         node and on their star, and of the members on their star.
@@ -386,7 +383,6 @@ def name_batches(batches: Batches, *, max_listed: int) -> Batches:
 
 
 def _list_headers(rows: pa.RecordBatch) -> list[_Cluster]:
-    """Return the sets of header rows, without members."""
     columns = (rows.column(name).to_pylist() for name in ("set_id", "name", "before", "policy"))
     return [_Cluster(*header) for header in zip(*columns, strict=True)]
 

@@ -122,7 +122,6 @@ def _is_own(name: str) -> bool:
 
 
 def _given(config: Config) -> dict[str, Any]:
-    """Return the settings that were given, by section and key."""
     given = dict[str, Any]()
     for section in sorted(config.model_fields_set):
         value = getattr(config, section)
@@ -149,7 +148,6 @@ def whole_of(source: Collection, chain: Chain, files: Files, why: str) -> Collec
     Args:
         source: NEW.
         chain: of the finished run.
-        files: the file system.
         why: the setting for which they are read.
 
     Raises:

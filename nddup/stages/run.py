@@ -104,12 +104,9 @@ def make_run(  # noqa: PLR0913 - what the command line takes
     """Find the near-duplicates of a collection and leave a finished run in a folder.
 
     Args:
-        engine: of the run, with its settings and folder.
         inputs: files and folders, any path of the engine.
-        overwrite: replace an existing run.
         resume: finish an existing run, even one begun on the other engine: reuse tables whose inputs and settings are
             unchanged. Starts a run where there is none; does nothing where the run is already finished.
-        log_format: of the line that each stage leaves in the log.
         first_log_line: written once nothing more can be refused.
         earlier: the run in memory that `output.names_from` names, if it is no folder: a version of a repository.
         onto: the folder of a finished run that this one goes on from; `inputs` are then what is new.
@@ -249,7 +246,6 @@ def decide(
     """Make what follows from the documents: pairs, clusters and keep-list.
 
     Args:
-        engine: of the run.
         sketched: the documents of this run, or of another.
         sketch: the counts of their stage.
         source: as `RunEngine.pair` takes it, and `known`.
@@ -285,7 +281,6 @@ def decide(
 
 
 def _with_families(engine: RunEngine, sketched: Made, kept: Made) -> Made:
-    """Return the keep-list with the table `families`, if it is asked for."""
     asked = engine.config.keep
     if asked.ledger is None:
         return kept
@@ -375,7 +370,6 @@ def _rewrite(engine: RunEngine, source: Collection, found: RunTables) -> None:
 
 
 def _ask(engine: RunEngine, found: RunTables, *names: str) -> Engine:
-    """Return what answers queries on those of these tables that the run has."""
     return engine.ask(**{name: found.tables[name] for name in names if name in found.tables})
 
 

@@ -144,7 +144,6 @@ class RunEngine(ABC):
         """Find the near-duplicates: pairs.
 
         Args:
-            sketched: the documents.
             source: read again where texts confirm pairs.
             known: PAIRS at a lower threshold, which hold what texts would say; the source is then not read.
         """
@@ -180,8 +179,6 @@ class RunEngine(ABC):
         """Read the kept documents again and write them as `output.kept` says; return how many were found.
 
         Args:
-            source: the files.
-            sketched: the documents.
             chosen: CHOSEN with the columns that each gets, as `hold` gives it.
         """
 

@@ -81,9 +81,6 @@ def measured(
     """Run a stage: show it, and add its time, shuffled bytes and reused tables to its counts.
 
     Args:
-        progress: where it is shown.
-        name: of the stage.
-        counts: the class of its counts.
         resumed: the tables taken from an earlier attempt; the stage adds its own.
         shuffled: returns the bytes written to shuffles so far.
     """
@@ -175,7 +172,6 @@ def dependencies_of(name: str, config: Config) -> dict[str, Any]:
 
     Args:
         name: of the table; the name of a round's table ends with a hyphen and a number.
-        config: of the run.
     """
     sections, reads = _MADE_OF[name.partition("-")[0]]
     if sections == _READING.sections:

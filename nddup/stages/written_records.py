@@ -56,7 +56,6 @@ def judge_records(engine: Engine, config: Config) -> EngineTable:
 
     Args:
         engine: with `documents`, `rejects`, `keep`, `members`, and `families` if there is one.
-        config: of the run.
 
     Cost: joins of narrow rows on the id.
     """
@@ -68,7 +67,6 @@ def choose_kept(engine: Engine, config: Config) -> EngineTable:
 
     Args:
         engine: with `keep`, and `families` if there is one.
-        config: of the run.
 
     Cost: a join of narrow rows on the id.
     """

@@ -95,8 +95,6 @@ class Claim:
     the claim is written again, and takes the folder over once the claim is dead.
 
     Args:
-        files: the file system.
-        folder: the folder to claim.
         beat: seconds between two writes of the claim.
         silence: seconds without a write after which another claim is dead.
     """

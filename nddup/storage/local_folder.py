@@ -91,7 +91,6 @@ class LocalFolder(RunFolder):
         """Write a table that begins with the rows of another run's; its files whose rows are all unchanged are linked.
 
         Args:
-            name: of the table.
             table: all rows, or those behind the first ones.
             before: the other run, and which of its rows are to be written again.
             on_rows_written: as of `write_table`.
@@ -151,8 +150,6 @@ def write_table(
 
     Args:
         path: of the folder.
-        name: of the table.
-        table: its rows.
         on_rows_written: called as they are written.
         before: whose files stand for its first rows where these are unchanged; the others have `ROWS` rows at most, so
             that a later table can begin with them.
@@ -197,7 +194,6 @@ class Part(NamedTuple):
 
 
 def _divide(before: Before, name: str, rows: int) -> Iterator[Part]:
-    """Yield the parts of the table of this name, which begins with another's."""
     at = 0
     path = None if before.run is None else Path(local_path(before.run.place(name)))
     for file in sorted(path.glob("*.parquet")) if path else ():

@@ -188,9 +188,6 @@ class RunFolder:
 
         Args:
             settings: the settings of the run, without secrets.
-            inputs: what it reads.
-            overwrite: replace a run that is there.
-            resume: finish a run that is there.
             say: called with a line when the claim of a killed run is taken over.
 
         Returns:
@@ -427,7 +424,6 @@ class RunFolder:
             raise OutputError(f"{link}: is a link or a special file, which no run writes; the folder is not used")
 
     def _is_result(self, there: Sequence[str], header: str) -> bool:
-        """Return whether the folder holds the finished result of a run with this header."""
         return COMPLETE in there and self._reads_as(RUN, header) and self._is_sound()
 
     def _fingerprint(self, name: str, settings: Mapping[str, Any], reads: Sequence[str]) -> str:
@@ -479,7 +475,6 @@ class RunFolder:
         return is_whole
 
     def _contents(self) -> dict[str, Any]:
-        """Return the tables in the folder itself that have a note, and the sizes of the texts beside them."""
         noted = {name.removesuffix(".json") for name in self._storage.children(self._at(STAGES))}
         sizes = self._storage.sizes(self.path)
         texts = {name: size for name, size in sizes.items() if name in TEXTS_BESIDE}

@@ -116,7 +116,6 @@ def find_extensions(
         places: place of each in `sets.nodes`, -1 if it is not there; (n,).
         firsts: place in `sets.nodes` of the first member that each is near to; (n,).
         sets: from `prepare_sets`.
-        rule: the definition.
 
     Returns:
         Rows (place in the batch, set), (k, 2). A set is maximal if no sketch near to its first member extends it: a

@@ -247,7 +247,6 @@ def judge(
         first: A, ascending, distinct.
         second: B, ascending, distinct.
         mask: ids with any of these bits do not count.
-        rule: the definition.
 
     Returns:
         The result of `compare`, and whether the pair is near.

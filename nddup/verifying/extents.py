@@ -126,7 +126,6 @@ def _spans(places: NDArray[np.int64], is_common: NDArray[np.bool_], length: int,
 
 
 def _complement(covered: Ranges, size: int) -> Ranges:
-    """Return the ranges of `size` tokens that are not covered by disjoint ranges."""
     ends = np.concatenate([[0], covered.ravel(), [size]]).reshape(-1, 2)
     return ends[ends[:, 0] < ends[:, 1]]
 

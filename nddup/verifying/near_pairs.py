@@ -132,7 +132,6 @@ def find_near(batch: Rows, probes: Probes, rule: Definition, places: NDArray[np.
     Args:
         batch: n sketches.
         probes: p sketches.
-        rule: the definition.
         places: place of each sketch of the batch among the probes, -1 for any other; (n,). It is then compared only
             with the probes after it, so that each pair of probes is found once, and no probe with itself.
 
@@ -151,7 +150,6 @@ def find_near(batch: Rows, probes: Probes, rule: Definition, places: NDArray[np.
 
 
 def _plain(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]:
-    """Return offsets, ids and levels; all levels are 0 for sketches without them."""
     levels = np.zeros(len(rows.offsets) - 1, np.int64) if rows.levels is None else rows.levels.copy()
     return rows.offsets, rows.ids, levels
 

@@ -192,7 +192,6 @@ def direct_task(
 
 
 def _in_order(*, by_weight: bool) -> list[Column]:
-    """Return the order of the policy; with `by_weight`, the heaviest nodes come first."""
     return [*([F.desc("weight")] if by_weight else []), F.asc("policy"), F.asc("best")]
 
 
@@ -297,7 +296,6 @@ def solve_task(batches: Batches, *, solving: Solving) -> Batches:
     Args:
         batches: first long, second long, ascending by second; where not every edge may remove its second end also
             replaces boolean, whether it may, and bars boolean, of PAIR_EDGES.
-        solving: how the nodes are decided.
     """
     components, choice = StreamedComponents(solving.nodes), StreamedChoice(solving.nodes)
     leading = choice if solving.least is None else StreamedChoice(solving.nodes)
@@ -436,7 +434,6 @@ def gather_solved(numbered: DataFrame, stars: DataFrame, removed: DataFrame) -> 
 
 
 def _both_ways(edges: DataFrame) -> DataFrame:
-    """Return each edge in both directions: first long, second long."""
     return edges.select("first", "second").union(edges.select("second", "first"))
 
 
@@ -451,10 +448,7 @@ def assemble(
     """Assemble the graph: components, positions, the kept nodes, and the kept near-duplicate of each other node.
 
     Args:
-        numbered: the nodes.
-        edges: the edges between the numbers of the nodes.
         solved: the components of the nodes, and which of them are kept.
-        solving: how the nodes were decided.
         is_large: whether the bits are broadcast, which takes a job; else the edges are shuffled to them.
 
     Schema in:   NUMBERED, PAIR_EDGES, SOLVED
@@ -505,7 +499,6 @@ def find_nearest(edges: DataFrame, bits: DataFrame, *, least: float | None) -> D
     """Find the most alike kept one of the neighbours before each removed node; of equals, the first by policy.
 
     Args:
-        edges: the edges between node numbers.
         bits: which nodes are kept.
         least: least likeness at which the first end of an edge may replace the second. None: any edge will do.
 
@@ -535,7 +528,6 @@ def find_nearest(edges: DataFrame, bits: DataFrame, *, least: float | None) -> D
 
 
 def _is_kept(end: str) -> Column:
-    """Whether a node is kept: its bit in the words of its chunk."""
     key = F.col(end)
     word = F.shiftright(key, WORD_SHIFT).bitwiseAND(63).cast("int")
     return F.getbit(F.get(f"{end}_words", word), key.bitwiseAND(63).cast("int")) == 1

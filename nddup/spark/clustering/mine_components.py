@@ -141,7 +141,6 @@ def keep_clusters(
 
 
 def _post_sets(batches: Batches, *, partitions: int) -> Batches:
-    """Pack blocks of LISTED_LAYOUT, each set for the partition of its component."""
     for batch in batches:
         ordinals, masks, supports = (np.asarray(batch.column(i)) for i in range(3))
         columns = {"set_ordinal": ordinals, "mask": masks, "support": supports}

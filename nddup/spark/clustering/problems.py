@@ -152,7 +152,6 @@ def send(rows: DataFrame, targets: DataFrame, by: str) -> DataFrame:
 
 
 def _fill_chunk(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-    """Return the targets of one chunk, each at the place of its node."""
     targets = np.full(1 << CHUNK_BITS, NO_TARGET, np.int16)
     places = rows["node"].to_numpy() & ((1 << CHUNK_BITS) - 1)
     targets[places] = rows["target"].to_numpy()
@@ -195,7 +194,6 @@ def gather_problems(
 
 
 def _post(rows: DataFrame, layout: Layout, partitions: int) -> DataFrame:
-    """Pack rows with a target as blocks of the layout."""
     columns = ["sketch_node", "sketch"] if "ids" in layout else list(layout)
     task = partial(_post_batches, layout=layout, partitions=partitions)
     return rows.select("target", *columns).mapInArrow(task, block_schema(layout))
@@ -358,7 +356,6 @@ def _post_edges(batches: Batches, *, partitions: int) -> Batches:
 
 
 def _targets(ordinals: NDArray[np.generic], shares: NDArray[np.generic], partitions: int) -> NDArray[np.int32]:
-    """Return the partition of each share; the shares of a component are in consecutive partitions."""
     return ((ordinals.astype(np.int64) % partitions + shares.astype(np.int64)) % partitions).astype(np.int32)
 
 
@@ -389,7 +386,6 @@ def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[t
 
 
 def _number_shares(nodes: Columns, edges: Columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number the shares of a task in the order (ordinal, share); return the number for each node and for each edge."""
     ordinals = np.concatenate([nodes["ordinal"], edges["edge_ordinal"]])
     shares = np.concatenate([nodes["share"], edges["edge_share"]])
 

@@ -73,7 +73,6 @@ def lay_out(
     """Return rows of COMPARED of one kind.
 
     Args:
-        what: the kind.
         columns: at least one column of COMPARED by name, arrays of one length; counters not given are 0, other columns
             null.
     """
@@ -211,7 +210,6 @@ def _order(first: NDArray[np.generic], second: NDArray[np.generic]) -> tuple[NDA
 def _first_of_each(
     first: NDArray[np.generic], second: NDArray[np.generic]
 ) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
-    """Return the distinct pairs, in order."""
     order, is_first = _order(first, second)
     return first[order[is_first]], second[order[is_first]]
 
@@ -244,7 +242,6 @@ def _read_postings(held: list[pa.RecordBatch], pairing: Pairing) -> tuple[NDArra
 
 
 def _fetched(columns: Columns, nodes: NDArray[np.int64]) -> Ragged:
-    """Return the fetched sketch of each of `nodes`; an empty one for a node that was not fetched."""
     by_node = np.argsort(nodes)
     places = by_node[np.minimum(np.searchsorted(nodes[by_node], columns["node"]), max(len(nodes) - 1, 0))]
     if (nodes[places] != columns["node"]).any():
@@ -287,7 +284,6 @@ def _targets(nodes: NDArray[np.generic], pairing: Pairing) -> NDArray[np.int32]:
 
 
 def _pack_some(columns: Columns, targets: NDArray[np.int32], pairing: Pairing) -> pa.RecordBatch:
-    """Pack blocks of these columns; the other columns of PAIR_LAYOUT are null."""
     layout = {name: PAIR_LAYOUT[name] for name in columns}
     packed = pack(layout, targets, columns, partitions=pairing.partitions)
     arrays = [

@@ -63,7 +63,6 @@ def copy_revisits(numbered: DataFrame, found: DataFrame, copied: Sequence[str]) 
     """Make the revisits of documents copies of them.
 
     Args:
-        numbered: all records.
         found: the revisits, each with the record it repeats (`stages.settle.find_revisited`).
         copied: the columns that are copied.
 
@@ -122,8 +121,6 @@ def name_nodes(  # noqa: PLR0913 - as the embedded engine's
     """Return one narrow row per document, with its node (distinct sketch) and its place in the keep policy.
 
     Args:
-        documents: all documents.
-        order: which document comes first.
         levels: size s of sketches whose modulus varies with the document's length, else 0.
         many: the number of documents (`heavy_keys.join_found`).
         forced: the documents that come first, or last, in every order; `FORCED_WEIGHT` tells them in `weight`.
@@ -222,7 +219,6 @@ def preference(policy: str) -> Column:
 
 
 def _moment() -> Column:
-    """Return the second of the date since 1970, long; `NO_MOMENT` without a date."""
     second = F.unix_timestamp(F.col("date").cast("timestamp"))
     within = F.least(F.greatest(second, F.lit(0)), F.lit(NO_MOMENT - 1))  # both skip nulls
     return F.when(second.isNull(), F.lit(NO_MOMENT)).otherwise(within).cast("long")

@@ -102,10 +102,7 @@ def confirm_pairs(
     Schema out:  CONFIRMED, one row per candidate
 
     Args:
-        placed: the candidates.
-        documents: all documents of the run.
         tokens: what is compared, read again; one may occur several times, and some belong to no document.
-        rule: when texts confirm a pair.
         partitions: as for `place_pairs`.
 
     Shuffles:  the tokens of the candidates' documents twice; fingerprints and candidates once.    Actions:  none.

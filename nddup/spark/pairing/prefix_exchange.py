@@ -270,7 +270,6 @@ def send_sketches(homes: Iterable[pa.RecordBatch], wanted: Iterable[pa.RecordBat
 
 
 def _pieces(held: list[pa.RecordBatch], pairing: Pairing) -> Iterator[_Piece]:
-    """Return the sketches of a home in pieces, in the order of their nodes."""
     columns = unpack(held, SKETCH_LAYOUT)
     order = np.argsort(columns["node"])
     sketches = ragged_column(columns["size"], columns["ids"])
@@ -284,7 +283,6 @@ def _pieces(held: list[pa.RecordBatch], pairing: Pairing) -> Iterator[_Piece]:
 
 
 def _number_questions(pieces_: Iterable[_Piece], pairing: Pairing) -> Iterator[tuple[int, _Question]]:
-    """Number the questions of all pieces of a home, two per piece."""
     for number, piece in enumerate(pieces_):
         for which, question in enumerate(_questions(piece, pairing)):
             yield 2 * number + which, question

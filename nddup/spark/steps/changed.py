@@ -112,7 +112,6 @@ def _nodes(rows: DataFrame) -> DataFrame:
 
 
 def _named(rows: DataFrame, others: DataFrame) -> DataFrame:
-    """Return the nodes among the rows that give others their `group`."""
     groups = others.where("doc_id <> group").select(F.col("group").alias("doc_id"))
     return _nodes(rows.join(groups, "doc_id", "left_semi"))
 

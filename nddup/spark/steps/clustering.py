@@ -202,7 +202,6 @@ def _leave_undecided(rounds: Rounds, edges: DataFrame, removed: DataFrame, numbe
 
 
 def _require_memory(job: Job, edges: int, nodes: int) -> None:
-    """Stop if the last round has too many nodes for the memory of one task."""
     most = job.most_nodes(CHOICE_BITS)
     if nodes > most:
         raise CapacityError(

@@ -381,7 +381,6 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
 
 
 def _count_new(made: _Made, old: OldTables) -> New:
-    """Count what NEW added. One action."""
     documents = made.documents.table.where(F.col("doc_key") >= old.n_records).count()
     reasons = {reason: n - old.reasons.get(reason, 0) for reason, n in made.rejects.noted["reasons"].items()}
     return New(documents, {reason: n for reason, n in reasons.items() if n > 0})
@@ -622,7 +621,6 @@ def _inputs(job: Job, collection: Collection, split: Mapping[str, str]) -> Input
 
 
 def _count_reasons(rejects: Saved) -> dict[str, int]:
-    """Count the rejects by reason. One action if there are any."""
     if not rejects.rows:
         return {}
     return {row["reason"]: row["count"] for row in rejects.table.groupBy("reason").count().collect()}

@@ -83,7 +83,6 @@ def _found(job: Job) -> Mapping[str, Any] | None:
 
 
 def _ask(job: Job, rows: DataFrame, matches: bytes = b"") -> Answers | None:
-    """Let one task decide. One action."""
     job.progress.describe("pairs")
     how = Deciding(job.config, job.forced, job.task_memory, matches)
     answered = rows.coalesce(1).mapInArrow(partial(one_task.decide, how=how), schema_of(ANSWERS)).toArrow()
@@ -91,7 +90,6 @@ def _ask(job: Job, rows: DataFrame, matches: bytes = b"") -> Answers | None:
 
 
 def _texts_of(job: Job, documents: DataFrame, source: Inputs | DataFrame | None, wanted: pa.Table) -> DataFrame:
-    """Return NODE_TEXTS of these documents, each once from a task, lazily."""
     keys, contents, marks = (wanted[name].to_pylist() for name in one_task.WANTED_NAMES)
     tokens = tokens_of(job.config, frozenset(contents))
     nodes = dict(zip(marks, keys, strict=True))

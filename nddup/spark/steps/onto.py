@@ -135,8 +135,6 @@ def concerns_all(old: OldTables, config: Config, counts: Mapping[str, int], batc
     """Return whether new records may change more of old ones than the groups of equal texts. At most two actions.
 
     Args:
-        old: the finished run.
-        config: of both.
         counts: `RECORD_COUNTS` of NEW.
         batches: the names that its sources begin with.
     """
@@ -234,7 +232,6 @@ def list_shingles(job: Job, documents: DataFrame, tokens: DataFrame) -> DataFram
     """Return SHINGLES of both runs.
 
     Args:
-        job: the run.
         documents: DOCUMENTS of both runs.
         tokens: TOKENS of NEW, which is read again for them.
 

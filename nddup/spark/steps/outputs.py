@@ -246,7 +246,6 @@ def write_lines(folder: SparkFolder, name: str, lines: DataFrame, *, end: str, o
     `end` too many, its last byte.
 
     Args:
-        folder: the run's.
         name: of the file, or of the folder of parts.
         lines: value string, in order within and among its partitions.
         end: the character written after each row; unless it is a line feed, the last one of each part is dropped.
@@ -367,11 +366,8 @@ def rewrite_files(
     Pages, texts and mail are copied once more, by the driver: see `nddup.spark.scan`.
 
     Args:
-        spark: the session.
-        source: the files.
         verdicts: VERDICTS of all their records, or `SPANS` as JSON where `how` has `cutting`.
         apart: the folder; after an error nothing is left there.
-        how: how they are rewritten.
 
     Raises:
         NddupError: if a file cannot be read as before, or has no place for the change.
@@ -452,7 +448,6 @@ def _place(storage: OutputFiles, work: str, apart: str, written: Written) -> int
 
 
 def _target(storage: OutputFiles, apart: str, source: str) -> str:
-    """Return where a file is written, and make its folders."""
     target = f"{apart}/{source.replace('://', '/')}"
     storage.make_folder(target.rpartition("/")[0])
     return target
@@ -474,7 +469,6 @@ def require_place(spark: SparkSession, place: str, *, overwrite: bool) -> None:
     """Refuse, before the run begins, a schema where its tables cannot be saved.
 
     Args:
-        spark: the session.
         place: a schema, `schema` or `catalog.schema`.
         overwrite: whether existing tables may be replaced.
 
@@ -496,7 +490,6 @@ def copy_table(spark: SparkSession, name: str, output: str, *, overwrite: bool, 
     """Copy a table of a catalog to Parquet beside a run, and return that folder: what the run reads is one snapshot.
 
     Args:
-        spark: the session.
         name: `schema.table` or `catalog.schema.table`.
         output: the folder of the run; the copy is OUTPUT.table.
         overwrite: whether a copy that is there is replaced.
@@ -524,7 +517,6 @@ def save_tables(spark: SparkSession, output: str, place: str) -> list[str]:
     """Save the tables of a finished run with `saveAsTable`; comments hold the meaning of each table and column.
 
     Args:
-        spark: the session.
         output: the folder of the run.
         place: a schema, `schema` or `catalog.schema`. Existing tables are replaced, one after another.
 

@@ -71,8 +71,6 @@ def confirm_matches(job: Job, documents: Documents, matches: Matches, source: In
     """Return the pairs that the texts confirm; all of them if the sketches decide.
 
     Args:
-        job: the run.
-        documents: of the run.
         matches: candidates.
         source: the files of the documents, or TEXTS.
 
@@ -133,7 +131,6 @@ def scan_again(job: Job, source: Inputs | DataFrame | None, consumer: Consumer) 
 
 
 def _require_all(confirmed: Saved) -> None:
-    """Stop if a text was not found again."""
     if lost := confirmed.counts["lost"]:
         raise NddupError(
             f"pairs.confirm: a text of {lost:,} of {confirmed.rows:,} pairs was not found again: {UNSTEADY}"
@@ -239,7 +236,6 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
 
 
 def _write_compared(job: Job, matched: DataFrame) -> Saved:
-    """Write COMPARED; the caller seals it."""
     tables = job.write("compared", matched, candidates.COUNTS)
     if tables.counts["stopped"]:
         raise CapacityError(past_comparisons(tables.counts["stopped"], job.config.pairs.max_comparisons))
