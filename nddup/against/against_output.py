@@ -25,6 +25,7 @@ from nddup.embedded.rewrite import Rewriter, verdicts_of, write_apart
 from nddup.embedded.workers import Workers
 from nddup.errors import OutputError, OutputExistsError
 from nddup.ground.shown import counted
+from nddup.report.frame import Link, draw_page
 from nddup.scanning.input_files import refuse_foreign
 from nddup.settings.plan import processes_of, record_limits
 from nddup.storage.local_storage import LocalStorage, local_path, require_apart
@@ -38,29 +39,7 @@ MOST_CHARACTERS = 20_000
 MOST_ROWS = 100
 """Maximum number of rows shown of a table."""
 
-STYLE = """
-:root { color-scheme: light dark; --page: #f6f5f2; --card: #fff; --ink: #1d2127; --muted: #5a626c; --line: #e2e1dc;
-  --accent: #0b6261; --mark: #ffe3c2; --mark-ink: #5c2b00; }
-@media (prefers-color-scheme: dark) { :root { --page: #14171a; --card: #1c2024; --ink: #e7e9eb; --muted: #a3abb4;
-  --line: #30363c; --accent: #6fd0c8; --mark: #553413; --mark-ink: #ffe2c4; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink); overflow-wrap: anywhere;
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif; }
-main { max-width: 1140px; margin: auto; padding: 24px; }
-h1 { font-size: 1.8rem; line-height: 1.2; } h2 { font-size: 1.2rem; margin-top: 2rem; }
-h3 { font-size: 1rem; margin: 0 0 6px; }
-.muted { color: var(--muted); } .scroll { overflow-x: auto; }
-table { border-collapse: collapse; } th, td { padding: 4px 14px 4px 0; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-details { background: var(--card); border: 1px solid var(--line); border-radius: 10px; margin: 10px 0;
-  padding: 10px 14px; }
-summary { cursor: pointer; } summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 3px; }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 20px; margin-top: 10px; }
-@media (max-width: 760px) { .pair { grid-template-columns: 1fr; } }
-.text { white-space: pre-wrap; margin: 0; max-height: 28rem; overflow: auto; }
-mark { background: var(--mark); color: var(--mark-ink); }
-"""
+LINKS = (Link("#items", "Items"),)
 
 
 class Piece(NamedTuple):
@@ -77,18 +56,13 @@ SHOWN_PARTS, SHOWN_ITEMS = 20, 10
 """Maximum numbers of parts of B with a line of their own, and of items printed."""
 
 
-def spell_page(compared: Compared, summary: Sequence[str]) -> Iterator[str]:
-    """Yield the page, in parts."""
-    title = f"{compared.b.path} against {compared.a.path}"
-    yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{_safe(title)}</title><style>{STYLE}</style></head><body><main><h1>{_safe(title)}</h1>\n"
-    yield from (f"<p>{_safe(line)}</p>\n" for line in summary)
-    yield from _items(compared)
-    yield from _table("Parts against parts", compared.tables["matrix"])
-    yield from _table("Suppressed shingles", compared.tables["suppressed"])
-    yield from _table("Rejected records", compared.tables["rejects"])
-    yield "</main></body></html>\n"
+def spell_page(compared: Compared, summary: Sequence[str]) -> str:
+    """Return the page: one file without scripts."""
+    title = _safe(f"{compared.b.path} against {compared.a.path}")
+    tables = (("Parts against parts", "matrix"), ("Suppressed shingles", "suppressed"), ("Rejected records", "rejects"))
+    body = [f"<h1>{title}</h1>\n", *(f"<p>{_safe(line)}</p>\n" for line in summary), *_items(compared)]
+    body += [part for heading, name in tables for part in _table(heading, compared.tables[name])]
+    return draw_page(title, "".join(body), LINKS, label="against")
 
 
 def _items(compared: Compared) -> Iterator[str]:
@@ -96,10 +70,10 @@ def _items(compared: Compared) -> Iterator[str]:
     judged = compared.judged
     order = np.lexsort((-judged.covered, -judged.containment))
     some = [item for item in order.tolist() if judged.best[item] >= 0]
-    yield "<h2>Items with something in common with A</h2>\n"
+    yield '<h2 id="items">Items with something in common with A</h2>\n'
     cut = "" if len(some) <= MOST_ITEMS else f", the first {MOST_ITEMS:,} shown; the tables items and spans have all"
     shown = counted(len(some), "item") + cut
-    yield f'<p class="muted">{shown}. Marked: what an item and its document have in common.</p>\n'
+    yield f'<p class="note">{shown}. Marked: what an item and its document have in common.</p>\n'
 
     spans: dict[str, list[dict[str, Any]]] = {}
     for row in compared.tables["spans"].to_pylist():
@@ -129,12 +103,12 @@ def _item(compared: Compared, item: int, row: dict[str, Any], spans: list[dict[s
         head += f", {row['suppressed']:,} of {row['shingles']:,} shingles suppressed"
     sides = ((row["item"], row["source"], mine), (row["document"], row["document_source"], theirs))
     texts = "".join(
-        f'<section><h3 dir="auto">{_safe(name)}</h3><p class="muted">{_safe(source)}</p>'
-        f'<div class="text" dir="auto" tabindex="0">{text}</div></section>'
+        f'<div class="cell"><b dir="auto">{_safe(name)}</b> <span class="note">{_safe(source)}</span>'
+        f'<div class="beside-text" dir="auto" tabindex="0">{text}</div></div>'
         for name, source, text in sides
     )
     opened = " open" if is_open else ""
-    return f'<details{opened}><summary>{head}</summary><div class="pair">{texts}</div></details>\n'
+    return f'<details{opened}><summary>{head}</summary><div class="pair-row">{texts}</div></details>\n'
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -190,7 +164,7 @@ def _table(title: str, table: pa.Table) -> Iterator[str]:
         yield "<tr>" + "".join(f"<td{classes[name]}>{_safe(value)}</td>" for name, value in cells) + "</tr>\n"
     yield "</tbody></table></div>\n"
     if len(table) > MOST_ROWS:
-        yield f'<p class="muted">{len(table) - MOST_ROWS:,} more rows in the table.</p>\n'
+        yield f'<p class="note">{len(table) - MOST_ROWS:,} more rows in the table.</p>\n'
 
 
 def _safe(text: str) -> str:
@@ -314,6 +288,6 @@ def write_compared(compared: Compared, folder: Path) -> None:
             (folder / name).mkdir(parents=True)
             pq.write_table(table, folder / name / "part-00000.zstd.parquet", compression="zstd")
         with (folder / "index.html").open("w", encoding="utf-8", errors="replace") as page:
-            page.writelines(spell_page(compared, summarise_verdicts(compared)))
+            page.write(spell_page(compared, summarise_verdicts(compared)))
     except OSError as error:
         raise OutputError(f"--output {folder}: cannot be written ({error.strerror or error})") from error
