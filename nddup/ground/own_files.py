@@ -4,6 +4,7 @@
     make_own        make a folder that only this user writes
     open_own        open a file if it is this user's, or root's
     open_lock       open a file to lock that no stranger can lock
+    open_unlinked   open a file of a listing, through no link that another user could have put in its way since
 
 A folder is safe if it and every folder and link on the way to it belong to this user or to root and nobody else may
 write in them. Then nobody else can exchange what lies below, so one look is enough. Folders above it may be open to all
@@ -13,6 +14,7 @@ has been opened. All of this costs some 30 µs for a folder, and 2 µs for a fil
 
 import errno
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR, S_ISLNK, S_ISREG, S_ISVTX, S_IWGRP, S_IWOTH
@@ -21,6 +23,15 @@ from typing import BinaryIO
 OTHERS_WRITE = S_IWGRP | S_IWOTH
 MAX_LINKS = 40
 """Links on the way to a folder, as for Linux."""
+
+READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+
+WHOLE = getattr(os, "O_NOFOLLOW_ANY", 0)
+"""The flag of macOS that refuses links anywhere on the way."""
+
+FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+
+LINKED = "since it was listed a link came in its way, where others may write"
 
 
 class ForeignFileError(Exception):
@@ -171,3 +182,62 @@ class KernelFolder:
         make_own(self.path, self.mode)
         if stranger := self.stranger():
             raise PermissionError(0, stranger)
+
+
+def open_unlinked(path: str) -> int:
+    """Open a file for reading without waiting, through no link where another user could put one.
+
+    A listing resolves links, and refuses those that lead elsewhere. What it found is opened later, by other processes:
+    whoever may write in a folder on the way could have put a link there meanwhile. Links in folders that only this user
+    and root can write are followed: of a collection that several machines read, a folder may be a link on some of them.
+
+    Args:
+        path: absolute and normal.
+
+    Raises:
+        OSError: if it cannot be opened; ELOOP for such a link.
+
+    Cost: two system calls; where a link or another spelling is met, two for each folder on the way.
+    """
+    with suppress(OSError):
+        number = os.open(path, READ | WHOLE)
+        if WHOLE or _is_at(number, path):
+            return number
+        os.close(number)
+    place = path
+    for _ in range(MAX_LINKS):
+        try:
+            number, link = _walk(place)
+            if not link:
+                return number
+            above = os.path.dirname(link)  # noqa: PTH120 - of a string
+            if find_stranger(above):
+                break
+            place = os.path.normpath(os.path.join(above, os.readlink(link)) + place[len(link) :])  # noqa: PTH115, PTH118
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error
+    raise OSError(errno.ELOOP, LINKED, path)
+
+
+def _is_at(number: int, path: str) -> bool:
+    """Return whether Linux says that an open file was reached without links; false where it cannot say."""
+    try:
+        return os.readlink(f"/proc/self/fd/{number}") == path  # noqa: PTH115
+    except OSError:
+        return False
+
+
+def _walk(path: str) -> tuple[int, str]:
+    """Open a file from folder to folder; return its descriptor, or the path of the first link on the way."""
+    number, place, last = os.open("/", FOLDER), "", path.count("/")
+    for depth, name in enumerate(path.split("/")[1:], 1):
+        above, place = number, f"{place}/{name}"
+        try:
+            number = os.open(name, READ if depth == last else FOLDER, dir_fd=above)
+        except OSError:
+            if not S_ISLNK(os.lstat(name, dir_fd=above).st_mode):
+                raise
+            return -1, place
+        finally:
+            os.close(above)
+    return number, ""

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import NamedTuple
 
-from nddup.reading.http_bodies import BodyError, decode_body, looks_like_text
+from nddup.reading.http_bodies import BodyError, decode_body, looks_like_text, text_of_payload
 from nddup.reading.outcomes import (
     ALL_READ,
     EXCERPT_LENGTH,
@@ -30,7 +30,6 @@ from nddup.reading.outcomes import (
     excerpt,
     make_record,
 )
-from nddup.reading.payloads import text_of_payload
 from nddup.reading.streams import PIECE, Chunk, Expanded, StoppedError
 
 DOCUMENTS = (b"response", b"resource", b"conversion", b"revisit", b"continuation")

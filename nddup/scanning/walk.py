@@ -6,7 +6,7 @@
     open_stored   opens these and any other file of an INPUT, also one elsewhere (`nddup.scanning.walk_remote`)
 
 Only regular files are opened, of a WACZ file the WARC files in it. A file is named by its path in an INPUT and opened
-by that path without links (`nddup.ground.unlinked`).
+by that path without links (`nddup.ground.own_files`).
 """
 
 import errno
@@ -24,7 +24,7 @@ from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from nddup.errors import ConfigError, StoppedError
-from nddup.ground.unlinked import open_unlinked
+from nddup.ground.own_files import open_unlinked
 from nddup.remote.addresses import is_remote
 from nddup.scanning.input_files import (
     BESIDE_WHY,
