@@ -21,7 +21,7 @@ OF_MAPPED_ROWS, OF_MAPPED_DOCUMENT, OF_KEPT, OF_COUNTED, OF_SHARED = 4.0, 500, 6
 """The same where ids are mapped: of rows without them, a document, one in the keep-list, an id, one that two share."""
 ID_BYTES, ROUND_BYTES = 8, 1 << 30
 """Of an id, and of the ids that are counted at a time."""
-OF_MATCH, OF_EDGE, OF_PAIR, OF_SET_MEMBER, OF_MEMBER = 100, 150, 120, 20, 120
+OF_MATCH, OF_EDGE, OF_PAIR, OF_SET_MEMBER, OF_MEMBER = 100, 150, 150, 20, 120
 OF_ID = 4
 """Copies of a row's ids in memory while its table is made."""
 
@@ -39,7 +39,7 @@ class Memory:
                                                     document more in the keep-list
         and on top of these, in each step
             match        100 a pair of distinct sketches
-            expand       120 a pair of documents, and four times an id
+            expand       100 a pair of distinct sketches, 150 a pair of documents, and eight times an id
             components   150 a pair of distinct sketches
             mine         `bound_memory` of the largest components, one for each thread, and 20 a member of a set
             name         120 a member of a cluster, and four times an id

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from nddup.embedded.collapse import Collapsed, Nodes, collapse, name_nodes
 from nddup.embedded.confirm import NO_LEADERS, Confirmer, Known, Led, Texts, known_pairs, pair_families, read_candidates
 from nddup.embedded.match import Matches, PairingOptions, match
-from nddup.embedded.memory import OF_EDGE, OF_ID, OF_MEMBER, OF_PAIR
+from nddup.embedded.memory import OF_EDGE, OF_ID, OF_MATCH, OF_MEMBER, OF_PAIR
 from nddup.embedded.mine_components import Graph, build_graph, mine
 from nddup.embedded.old_run import Old
 from nddup.embedded.outputs import count_parts
@@ -214,7 +214,8 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     rows = count_pairs(matches, nodes, threshold=rule.threshold, expand_limit=limit)
     workers.report_progress("expand", 0, rows)
     workers.memory.require(
-        rows * (OF_PAIR + OF_ID * mean_bytes(nodes.ids)), f"{len(documents):,} documents with {rows:,} pairs"
+        OF_MATCH * len(matches.first) + rows * (OF_PAIR + 2 * OF_ID * mean_bytes(nodes.ids)),
+        f"{len(documents):,} documents with {rows:,} pairs",
     )
     pairs, found = list_pairs(matches, nodes, config)
     counts = found.count("nodes", Unpaired.counts(rule.threshold.least_size)) | matches.counts()
