@@ -9,7 +9,7 @@ A stored node is the `doc_key` of any of its documents: another may name their g
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,16 +92,16 @@ class Old:
         notes = {name: folder.counted(name) for name in ("documents", *ONTO)}
         if not all(notes.values()):
             raise ConfigError(f"--onto {path}: this run kept nothing for a later one; run it with output.onto=true")
-        stored, nodes = {name: folder.read(name) for name in HELD}, folder.read("shingles", ["node"])
-        documents = folder.read("documents")
+        stored, nodes = {name: _read_sound(folder, name) for name in HELD}, folder.read("shingles", ["node"])
+        documents = _read_sound(folder, "documents")
         is_in_order = _ascends(documents["doc_key"].to_numpy())
         if not is_in_order:  # Spark wrote them
             documents = documents.sort_by("doc_key")
         if fault := find_fault(documents, {**stored, "shingles": nodes}):
             raise OutputError(f"{path}: holds what nddup does not write: {fault}")
         noted, shingles = notes["documents"]["noted"], StoredShingles(nodes["node"].to_numpy(), folder.scan_shingles)
-        rejects = folder.read("rejects")
-        return cls(documents, rejects, folder.read, stored, shingles, noted, metrics, is_in_order=is_in_order)
+        rejects, table = folder.read("rejects"), partial(_read_sound, folder)
+        return cls(documents, rejects, table, stored, shingles, noted, metrics, is_in_order=is_in_order)
 
     @property
     def is_forced(self) -> bool:
@@ -158,7 +158,7 @@ def find_fault(documents: pa.Table, stored: Mapping[str, pa.Table]) -> str | Non
 
 def _faults_of(documents: pa.Table, stored: Mapping[str, pa.Table]) -> Iterator[str]:
     nulls = [f"{name}.{column}" for name, column in NODES_IN if stored[name][column].null_count]
-    nulls += [f"documents.{column}" for column in ("doc_key", "n_features") if documents[column].null_count]
+    nulls += [f"documents.{one.name}" for one in DOCUMENTS.columns if not one.may_lack and documents[one.name].null_count]
     yield from (f"{name} is null" for name in nulls)
     keys = documents["doc_key"].to_numpy()
     if not _ascends(keys):
@@ -168,6 +168,15 @@ def _faults_of(documents: pa.Table, stored: Mapping[str, pa.Table]) -> Iterator[
         at = np.minimum(np.searchsorted(keys, nodes), max(len(keys) - 1, 0))
         if len(nodes) and (not len(keys) or not np.array_equal(keys[at], nodes)):
             yield f"{name}.{column} names no document"
+
+
+def _read_sound(folder: LocalFolder, name: str) -> pa.Table:
+    """Read a table whose lists hold no null: what an array or a line is made of."""
+    table = folder.read(name)
+    for column, values in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_list(values.type) and any(chunk.values.null_count for chunk in values.chunks):
+            raise OutputError(f"{folder.path}: holds what nddup does not write: {name}.{column} holds a null")
+    return table
 
 
 def _ascends(values: NDArray[np.int64]) -> bool:

@@ -120,8 +120,8 @@ class LocalFolder(RunFolder):
         for file in sorted(Path(local_path(self._place("shingles"))).glob("*.parquet")):
             with pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER) as stored:
                 for batch in stored.iter_batches(ROWS_SCANNED, use_threads=False):
-                    if batch["shingles"].null_count:
-                        raise OutputError(f"{file}: holds what nddup does not write: shingles is null")
+                    if batch["shingles"].null_count or batch["shingles"].values.null_count:
+                        raise OutputError(f"{file}: holds what nddup does not write: shingles holds a null")
                     yield batch
 
 

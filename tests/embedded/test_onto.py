@@ -189,7 +189,12 @@ def test_stored_shingles_are_read_past(tmp_path: Path, monkeypatch: pytest.Monke
     assert not len(old.shingles.take(np.zeros(7, np.bool_)))
 
     [file] = (tmp_path / "old" / "_stages" / "shingles").glob("*.parquet")
-    pq.write_table(table.set_column(1, "shingles", pa.nulls(7, table["shingles"].type)), file)
     monkeypatch.setattr(local_folder.LocalFolder, "require_same", lambda *_: None)  # its digest is its writer's own
+    [clusters] = (tmp_path / "old" / "clusters").glob("*.parquet")
+    lacking = pa.array([[None]] * len(old.table("clusters")), pa.list_(pa.string()))
+    pq.write_table(old.table("clusters").drop_columns("members").append_column("members", lacking), clusters)
+    with pytest.raises(OutputError, match="holds what nddup does not write"):
+        old.table("clusters")
+    pq.write_table(table.set_column(1, "shingles", pa.nulls(7, table["shingles"].type)), file)
     with pytest.raises(OutputError, match="holds what nddup does not write"):
         old.shingles.take(is_wanted)

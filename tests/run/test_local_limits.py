@@ -60,6 +60,7 @@ STEPS = {
     "tokens": ("nddup.embedded.workers.OF_TOKENS", r"what was read of \d+ of \d+ MB"),
     "match": ("nddup.embedded.match.OF_MATCH", r"\d+ distinct sketches with \d+ pairs so far"),
     "expand": ("nddup.embedded.steps.OF_PAIR", r"\d+ documents with \d+ pairs"),
+    "pairs of sketches held meanwhile": ("nddup.embedded.steps.OF_MATCH", r"\d+ documents with \d+ pairs"),
     "components": ("nddup.embedded.steps.OF_EDGE", r"components of \d+ pairs"),
     "mine": ("nddup.embedded.mine_components.OF_SET_MEMBER", r"sets of \d+ members so far"),
     "name": ("nddup.embedded.steps.OF_MEMBER", r"clusters of \d+ members"),

@@ -21,6 +21,9 @@ HELD: dict[str, str] = {
     "n²/2 of n copies": "test_small_files.py: test_rows_of_copies_are_refused_before_they_are_made",
     "20 groups in 1.3 MB": "test_small_files.py: test_rows_of_copies_are_refused_before_they_are_made",
     "`pairs.expand_limit=1000`": "test_small_files.py: test_rows_of_copies_are_refused_before_they_are_made",
+    "Families of nearly equal": "tests/embedded/test_large_components.py: test_the_definition",
+    "`local.memory` is what bounds": "tests/run/test_local_limits.py: test_each_step_stops_before_it_takes_too_much",
+    "what needs more is refused": "tests/run/test_local_limits.py: test_each_step_stops_before_it_takes_too_much",
     "the parser resolves none": "tests/reading/test_hostile.py: test_entities_and_inclusions_stay_unread",
     "control characters, line ends": "test_shown.py: test_what_a_command_prints_is_plain",
     "such cells, also full-width": "test_shown.py: test_no_character_hides_a_formula",
@@ -75,7 +78,8 @@ HELD: dict[str, str] = {
 """A part of a promise, and a test that holds it."""
 
 ADVICE = """The command line|whoever writes|Settings `spark.*`|The installation|Python, its|and what is made of it|
-The machines of a Spark|Open them with|1.75 MB|What a repository or a run says|the address, the source|is Python's own|
+The machines of a Spark|Open them with|1.75 MB|1 MB of short|`nddup check` of these|
+What a repository or a run says|the address, the source|is Python's own|
 it looks in the current|A program that imports|Credentials belong|The permutation|they are in this|Someone who knows|
 a page of 23,000|Where such a page|Where texts come|Let the texts decide|sketches only propose|So does|A pair can still|
 two texts made alike|Set a secret|of a run that is not|its pages are expanded|
