@@ -158,7 +158,8 @@ def find_fault(documents: pa.Table, stored: Mapping[str, pa.Table]) -> str | Non
 
 def _faults_of(documents: pa.Table, stored: Mapping[str, pa.Table]) -> Iterator[str]:
     nulls = [f"{name}.{column}" for name, column in NODES_IN if stored[name][column].null_count]
-    nulls += [f"documents.{one.name}" for one in DOCUMENTS.columns if not one.may_lack and documents[one.name].null_count]
+    whole = [column.name for column in DOCUMENTS.columns if not column.may_lack]
+    nulls += [f"documents.{name}" for name in whole if documents[name].null_count]
     yield from (f"{name} is null" for name in nulls)
     keys = documents["doc_key"].to_numpy()
     if not _ascends(keys):
