@@ -55,7 +55,7 @@ BY_ONE_TASK = {"bands, unseen", "heavy, stars", "frequent"}
 """Choices that are also run with records numbered by the driver and one task for the rest, which `test_one_task` proves
 against the embedded engine without Spark."""
 
-BY_NIGHT = {"share", "levels, long lists"}
+BY_NIGHT = {"count", "share", "bands, heavy", "levels, long lists"}
 """Choices whose limits others reach too, and whose measures and kinds are in `test_matrix`."""
 
 OF_SPARK = {

@@ -73,6 +73,17 @@ def is_allowed(cell: Cell) -> bool:
 
 CELLS = cover_pairs(AXES, is_allowed)
 
+BY_DAY = {"min-s", "minhash", "mod-pow2", "lexicon"}
+"""Kinds whose cells on Spark `make test` tries, one for each way there from texts to pairs (prefixes, bands, any number
+of features, words counted over the collection); `make nightly` tries the others."""
+
+
+def marks_of(cell: Cell) -> list[pytest.MarkDecorator]:
+    """Return the marks of a cell: it needs Spark, or is left to `make nightly` as well."""
+    if cell["engine"] != "spark":
+        return []
+    return [pytest.mark.spark, *[pytest.mark.nightly] * (cell["kind"] not in BY_DAY)]
+
 
 def test_every_two_values_meet() -> None:
     """The cells hold every two values, except those that the settings refuse as the kinds and modes declare."""
@@ -130,10 +141,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401 
 
 @pytest.mark.parametrize(
     "cell",
-    [
-        pytest.param(cell, id="-".join(cell.values()), marks=[pytest.mark.spark] * (cell["engine"] == "spark"))
-        for cell in CELLS
-    ],
+    [pytest.param(cell, id="-".join(cell.values()), marks=marks_of(cell)) for cell in CELLS],
 )
 def test_cell(cell: Cell, reference: Any, tmp_path: Path, request: pytest.FixtureRequest) -> None:  # noqa: ANN401
     """Sketches are those of JSON lines, and other tables those of brute force; Spark agrees in every row and count."""

@@ -1,5 +1,6 @@
 """A run that is killed and resumed gives the same tables and counts, makes nothing twice and trusts nothing stale."""
 
+import itertools
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -151,21 +152,25 @@ def test_the_collection_uses_every_table(pages: Path, undisturbed: tuple[dict[st
     assert metrics["stages"]["texts"]["clusters"] == 0  # as nobody sees them without a report
 
 
-def test_killed_behind_each_table_in_turn(
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.nightly)], ids=["sample", "every table"])
+def test_killed_behind_each_table_in_turn(  # noqa: PLR0913 - fixtures
     spark: SparkSession,
     pages: Path,
     undisturbed: tuple[dict[str, list[str]], Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    *,
+    step: int,
 ) -> None:
-    """Killed after each new table and resumed, a run ends with the undisturbed result and makes no table twice.
+    """Killed after each `step` new tables and resumed, a run ends undisturbed and makes no table twice.
 
     The records, as large as the documents, are removed once the documents exist: later attempts do without them.
     """
     sealed: list[str] = []
+    seals = itertools.count(1)
     expected = made(pages.parent / "undisturbed")
     for _ in range(len(expected) + 2):
-        with killed(monkeypatch, lambda _: True) as names:
+        with killed(monkeypatch, lambda _: next(seals) % step == 0) as names:
             try:
                 metrics = begin_or_resume(spark, pages, tmp_path / "out")
                 break
