@@ -218,7 +218,8 @@ def _keep_notes(keep: KeepMetrics, limited: int) -> list[str]:
     if keep.forced_kept or keep.forced_removed or keep.forced_unknown:
         unknown = f"; ids that are no document: {keep.forced_unknown:,}" if keep.forced_unknown else ""
         unknown += f" ({name_some(keep.forced_unknown_ids, keep.forced_unknown)})" if keep.forced_unknown_ids else ""
-        found.append(f"keep.force: {keep.forced_kept:,} documents kept, {keep.forced_removed:,} removed{unknown}")
+        kept = counted(keep.forced_kept, "document")
+        found.append(f"keep.force: {kept} kept, {keep.forced_removed:,} removed{unknown}")
     if keep.prefer_idle:
         found.append(f"keep.prefer matches no source of a document: {name_some(keep.prefer_idle)}")
     if keep.listed_idle:

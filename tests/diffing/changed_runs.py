@@ -132,12 +132,13 @@ def components(run: str) -> dict[str, frozenset[str]]:
     return whole
 
 
-def causes_plainly(before: str, after: str, earlier: State, later: State) -> dict[str, str]:
-    """Return the cause of each changed verdict by its definition."""
+CAUSES = ("text", "values", "settings", "neighbours", "order")
+"""The causes of a verdict, in their order."""
+
+
+def causes_plainly(before: str, after: str, earlier: State, later: State) -> dict[str, list[str]]:
+    """Return all causes that hold for each changed verdict, by their definition, the first one first."""
     documents = [{row["doc_id"]: row for row in table(run, "documents")} for run in (before, after)]
-    keeps = [
-        {row["doc_id"]: (row["kept"], row["duplicate_of"]) for row in table(run, "keep")} for run in (before, after)
-    ]
     both = documents[0].keys() & documents[1].keys()
     same_columns = earlier.columns == later.columns
 
@@ -150,14 +151,51 @@ def causes_plainly(before: str, after: str, earlier: State, later: State) -> dic
     touched = text | values | (documents[0].keys() ^ documents[1].keys())
     parts = [components(run) for run in (before, after)]
     same_settings = earlier._replace(files={}, forced={}) == later._replace(files={}, forced={})
-    found = {}
-    for one in both:
-        if keeps[0][one] == keeps[1][one]:
-            continue
+    found = dict[str, list[str]]()
+    for one in changed_verdicts(before, after):
         around = parts[0][one] | parts[1][one]
-        orders = [sorted(parts[at][one], key=lambda d, at=at: documents[at][d]["doc_key"]) for at in (0, 1)]  # type: ignore[misc]
-        found[one] = (
-            "text" if one in text else "values" if one in values else "settings" if not same_settings
-            else "neighbours" if around & touched else "order" if orders[0] != orders[1] else "other"
-        )  # fmt: skip
+        orders = [sorted(around & both, key=lambda d, of=of: of[d]["doc_key"]) for of in documents]  # type: ignore[misc]
+        is_near = bool((around - {one}) & touched)
+        holds = (one in text, one in values, not same_settings, is_near, orders[0] != orders[1])
+        found[one] = [cause for cause, is_so in zip(CAUSES, holds, strict=True) if is_so]
     return found
+
+
+def changed_verdicts(before: str, after: str) -> set[str]:
+    """Return the documents of both runs whose verdicts differ."""
+    rows = [
+        {row["doc_id"]: (row["kept"], row["duplicate_of"]) for row in table(run, "keep")} for run in (before, after)
+    ]
+    return {one for one in rows[0].keys() & rows[1].keys() if rows[0][one] != rows[1][one]}
+
+
+def with_only(cause: str, earlier: State, later: State) -> State:
+    """Return the earlier collection with one cause of the later one's verdicts: all that differs in it, and no more."""
+    if cause == "settings":
+        return later._replace(files=earlier.files, forced=earlier.forced)
+    own, others = records(earlier), records(later)
+    if cause == "order":
+        files = {name: [own[row["id"]] for row in some if row["id"] in own] for name, some in later.files.items()}
+        files["c"] += [row for one, row in own.items() if one not in others]
+        return earlier._replace(files=files)
+    column = "text" if cause == "text" else "score"
+    files = {
+        name: [row | {column: others.get(row["id"], row)[column]} for row in some]
+        for name, some in earlier.files.items()
+    }
+    return earlier._replace(files=files, forced=later.forced if cause == "values" else earlier.forced)
+
+
+def records(state: State) -> dict[str, dict[str, Any]]:
+    """Return the records of a collection by id."""
+    return {row["id"]: row for some in state.files.values() for row in some}
+
+
+def unlike(one: State, other: State) -> set[str]:
+    """Return the documents that only one of two collections has, or has with another text, value or verdict forced."""
+    columns = ("text", *(["score"] if other.columns else []))
+    seen = [
+        {(doc_id, *(row[name] for name in columns), state.forced.get(doc_id)) for doc_id, row in records(state).items()}
+        for state in (one, other)
+    ]
+    return {doc_id for doc_id, *_ in seen[0] ^ seen[1]}

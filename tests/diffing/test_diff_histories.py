@@ -15,7 +15,19 @@ from nddup.engines.duck import DuckRun
 from nddup.engines.engine import FinishedRun
 from nddup.stages.diff_runs import apply_diff
 from nddup.tables import DOCUMENTS
-from tests.diffing.changed_runs import CHANGES, causes_plainly, change, draw_state, run_state, table
+from tests.diffing.changed_runs import (
+    CHANGES,
+    State,
+    causes_plainly,
+    change,
+    changed_verdicts,
+    components,
+    draw_state,
+    run_state,
+    table,
+    unlike,
+    with_only,
+)
 from tests.samples_by_night import first
 
 ALONE = {
@@ -43,13 +55,39 @@ def require_diff(folder: Path, seed: int, kinds: tuple[str, ...], n: int = 40) -
     require_applied(run, before, after)
     changes = {row["doc_id"]: row for row in run.sql("SELECT * FROM changes").to_pylist()}
     causes = {one: row["cause"] for one, row in changes.items() if row["cause"] is not None}
-    assert causes == causes_plainly(before, after, earlier, later)
+    plainly = causes_plainly(before, after, earlier, later)
+    assert causes == {one: holds[0] for one, holds in plainly.items()}
+    require_explained(folder, before, after, (earlier, later), plainly)
     require_pairs(run, before, after)
     ids = [{row["doc_id"] for row in table(one, "documents")} for one in (before, after)]
     assert {one for one, row in changes.items() if row["change"] == "added"} == ids[1] - ids[0]
     assert {one for one, row in changes.items() if row["change"] == "gone"} == ids[0] - ids[1]
     assert sum(found.causes.values()) == len(causes) == found.counts["verdicts"]
     return set(causes.values())
+
+
+def require_explained(
+    folder: Path, before: str, after: str, states: tuple[State, State], causes: Mapping[str, list[str]]
+) -> Counter[str]:
+    """
+    What a cause promises: where it alone holds, a rerun of the earlier inputs with only that cause has the verdict.
+
+    Nothing is promised where a later cause holds too, or where the rerun connects the document with one that later is
+    gone or another.
+    """
+    counts = Counter[str]()
+    for cause in ("text", "values", "settings", "order"):
+        alone = [one for one, holds in causes.items() if holds == [cause]]
+        rerun = with_only(cause, *states)
+        if not alone or rerun == states[1]:
+            continue
+        run = run_state(rerun, folder, f"with-{cause}")
+        around, otherwise = components(run), unlike(rerun, states[1])
+        explained = [one for one in alone if not around[one] & otherwise]
+        assert not changed_verdicts(run, after) & set(explained), cause
+        assert changed_verdicts(before, run) >= set(explained)
+        counts[cause] += len(explained)
+    return counts
 
 
 def require_applied(run: FinishedRun, before: str, after: str) -> None:
