@@ -42,12 +42,10 @@ def spelled(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
-def require_diff(folder: Path, seed: int, kinds: tuple[str, ...], n: int = 40) -> set[str]:
-    """Compare the diff of a history with its definition; return the causes that it has."""
-    drawn = np.random.default_rng(seed)
-    earlier = draw_state(drawn, n)
-    later = change(drawn, earlier, kinds)
-    before, after = run_state(earlier, folder, "before"), run_state(later, folder, "after")
+def require_diff(folder: Path, before: str, states: tuple[State, State]) -> set[str]:
+    """Compare the diff of a history, whose earlier run is made, with its definition; return the causes that it has."""
+    earlier, later = states
+    after = run_state(later, folder, "after")
 
     run = DuckRun(after)
     found = diff_finished(DuckRun(before), run)
@@ -57,7 +55,7 @@ def require_diff(folder: Path, seed: int, kinds: tuple[str, ...], n: int = 40) -
     causes = {one: row["cause"] for one, row in changes.items() if row["cause"] is not None}
     plainly = causes_plainly(before, after, earlier, later)
     assert causes == {one: holds[0] for one, holds in plainly.items()}
-    require_explained(folder, before, after, (earlier, later), plainly)
+    require_explained(folder, before, after, states, plainly)
     require_pairs(run, before, after)
     ids = [{row["doc_id"] for row in table(one, "documents")} for one in (before, after)]
     assert {one for one, row in changes.items() if row["change"] == "added"} == ids[1] - ids[0]
@@ -134,11 +132,22 @@ def require_pairs(run: FinishedRun, before: str, after: str) -> None:
     assert rows == {(*pair, "won") for pair in won} | {(*pair, "lost") for pair in lost}
 
 
-@pytest.mark.parametrize("kind", CHANGES)
-def test_one_change_alone_has_its_own_causes(kind: str, tmp_path: Path) -> None:
-    """A run that differs in one thing only has no verdict with another cause."""
-    causes = require_diff(tmp_path, CHANGES.index(kind), (kind,))
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, State]:
+    """A collection of which order and values decide, and its run."""
+    state = draw_state(np.random.default_rng(1), 40)._replace(policy="first", same=("score",))
+    return run_state(state, tmp_path_factory.mktemp("base"), "before"), state
 
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_one_change_alone_has_its_own_causes(kind: str, base: tuple[str, State], tmp_path: Path) -> None:
+    """A run that differs in one thing only has verdicts with causes of that, and no others."""
+    before, earlier = base
+    later = change(np.random.default_rng(CHANGES.index(kind)), earlier, (kind,))
+
+    causes = require_diff(tmp_path, before, (earlier, later))
+
+    assert causes
     assert causes <= ALONE[kind]
 
 
@@ -147,13 +156,15 @@ def test_random_histories(seed: int, tmp_path: Path) -> None:
     """Several changes at once: `apply` gives the later tables, and causes are as defined."""
     drawn = np.random.default_rng(seed)
     kinds = tuple(drawn.permutation(CHANGES)[: drawn.integers(2, 5)].tolist())
+    earlier = draw_state(drawn, 40)
+    later = change(drawn, earlier, kinds)
 
-    require_diff(tmp_path, 100 + seed, kinds)
+    require_diff(tmp_path, run_state(earlier, tmp_path, "before"), (earlier, later))
 
 
-def test_a_run_has_no_difference_with_itself(tmp_path: Path) -> None:
+def test_a_run_has_no_difference_with_itself(base: tuple[str, State]) -> None:
     """`diff A A` is empty."""
-    run = run_state(draw_state(np.random.default_rng(1), 30), tmp_path, "run")
+    run, _ = base
 
     found = diff_finished(DuckRun(run), DuckRun(run))
 
