@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from nddup.api.run_object import Run
-from nddup.compiling.install import compile_once
+from nddup.compiling.install import PARTS, USUAL, compile_once
 from nddup.embedded.given_tables import (
     Columns,
     GivenTable,
@@ -33,7 +33,7 @@ from nddup.ground.progress import LocalProgress, Steps, is_quiet_for
 from nddup.matching.preference import DATED
 from nddup.reading.chats import holds_texts
 from nddup.settings.load import build_config, nest_settings
-from nddup.settings.plan import processes_of
+from nddup.settings.plan import is_usual, processes_of
 from nddup.settings.schema import (
     ClustersConfig,
     Config,
@@ -204,7 +204,7 @@ def _require_kinds(df: GivenTable, columns: Columns, kinds: Mapping[str, Any]) -
 def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict[str, pa.Table], RunMetrics]:
     """Run the embedded engine over TEXTS; return the tables of the run, in memory, and its metrics."""
     with Steps("find_duplicates", 1, is_quiet=is_quiet) as steps:
-        compile_once(steps)
+        compile_once(steps, USUAL if is_usual(config) else PARTS)
     progress = LocalProgress(is_quiet=is_quiet, is_brief=True)
     store = MemoryTables()
     memory = Memory(memory_of(config), advice="give it as a DataFrame of Spark")

@@ -383,9 +383,11 @@ def execute_check(options: argparse.Namespace) -> int:
     with Steps("check", 1) as steps:
         prevent_pandas_import()
         from nddup.checking.check_run import check_run  # noqa: PLC0415
+        from nddup.compiling.install import CHECK, compile_once  # noqa: PLC0415
         from nddup.report.gather import note_check  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
 
+        compile_once(steps, CHECK)
         steps.begin("open the run")
         run, folder, *_ = open_run(options.run, master=options.master)
         report = check_run(

@@ -155,12 +155,12 @@ def _start_processes(options: argparse.Namespace) -> "Processes | None":
 
     Before the kernels are compiled, they would all compile the same.
     """
-    from nddup.compiling.install import are_compiled  # noqa: PLC0415
+    from nddup.compiling.install import USUAL, are_compiled  # noqa: PLC0415
     from nddup.embedded.processes import Processes  # noqa: PLC0415
     from nddup.storage.local_storage import is_submitted  # noqa: PLC0415
 
     is_local = options.engine != "spark" and options.master is None and not is_submitted()
-    return Processes.start(options.inputs) if is_local and are_compiled() else None
+    return Processes.start(options.inputs) if is_local and are_compiled(USUAL) else None
 
 
 def _prepare(

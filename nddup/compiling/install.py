@@ -1,13 +1,14 @@
-"""Compile all kernels once for an installation: `nddup setup` does it, or the first command that needs them.
+"""Compile kernels once for an installation: `nddup setup` does it, or the first command that needs them.
 
     are_compiled    whether that has been done
     compile_once    do it, unless it has been done, or nothing could be kept
 
 Each process compiles the kernels that it calls and does not find on disk: correct at any time, but a first run would
-wait here and there for seconds without a word. So all are compiled beforehand, side by side on all cores, with a bar.
+wait here and there for seconds without a word. So they are compiled beforehand, side by side on all cores, with a bar:
+those of a run at default settings, which a first run waits for, or all.
 
-A file in a folder that holds kernels says that it was done, for one version of nddup, Numba and Python, and one level
-of CPUs if NUMBA_CPU_NAME names it. Only the standard library is imported here: the processes that compile load while
+A file in a folder that holds kernels says which were, for one version of nddup, Numba and Python, and one level of CPUs
+if NUMBA_CPU_NAME names it. Only the standard library is imported here: the processes that compile load while
 this one does.
 """
 
@@ -16,7 +17,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -31,40 +32,55 @@ from nddup.ground.start_up import kernel_folders, start_python
 if TYPE_CHECKING:  # whether kernels are compiled is asked before numba is loaded
     from nddup.ground.arrays import OfNumba
 
-PARTS = (
-    "_mine_sketches", "_run_embedded", "_sketch_and_pair", "_compare_collections", "_cluster_around_leaders",
-    "_check_results", "_look_up",
-)  # fmt: skip
-"""Functions of `nddup.compiling.warm_up`, the longest first."""
+EVENTS = {
+    "_match_sketches": 40, "_read_and_sketch": 65, "_run_as_usual": 45, "_mine_sketches": 65, "_run_embedded": 60,
+    "_sketch_and_pair": 110, "_compare_collections": 45, "_cluster_around_leaders": 15, "_check_results": 30,
+    "_look_up": 20,
+}  # fmt: skip
+"""Functions of `nddup.compiling.warm_up`, and about how often each compiles a kernel or loads one, for the bar."""
 
-EVENTS = 330
-"""How often a kernel is compiled, or loaded from the disk, by all these functions: about, for the bar."""
+ROUNDS = (
+    ("_match_sketches", "_read_and_sketch"), ("_run_as_usual",),
+    ("_mine_sketches", "_run_embedded", "_sketch_and_pair", "_compare_collections", "_cluster_around_leaders",
+     "_check_results", "_look_up"),
+)  # fmt: skip
+"""The functions that are called side by side, the longest first; those of a later round load what an earlier compiled.
+"""
+
+PARTS = tuple(part for parts in ROUNDS for part in parts)
+USUAL = (*ROUNDS[0], *ROUNDS[1])
+"""The functions that call the kernels of a run of the embedded engine at default settings."""
+
+CHECK = (*USUAL, "_check_results")
+"""Those of `nddup check` of such a run."""
 
 START = "from nddup.compiling.install import call_parts; call_parts(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))"
-DOING = "compile the kernels, only once"
+DOING = "compile the kernels that this needs, only once"
 WAITING = "wait for another process, which compiles the kernels"
 
 
-def are_compiled() -> bool:
-    """Return whether the kernels of this version have been compiled and stored."""
-    return any(Path(folder.path, _stamp()).exists() for folder in _folders())
+def are_compiled(parts: Sequence[str] = ()) -> bool:
+    """Return whether the kernels that some of PARTS, or all, call have been compiled and stored by this version."""
+    return not _missing(parts)
 
 
-def compile_once(steps: Steps) -> float:
-    """Compile all kernels, unless that has been done or nothing could be stored; return the seconds it took.
+def compile_once(steps: Steps, parts: Sequence[str] = ()) -> float:
+    """Compile the kernels that some of PARTS, or all, call, unless that has been done; return the seconds it took.
 
     Of two processes at once, the second waits. Where no folder can be written, each process compiles what it calls, and
     the first kernel says so.
 
     Args:
         steps: the progress of the command, which gets one more step.
+        parts: some of PARTS; none: all.
 
     Raises:
         NddupError: if a process that compiles fails.
 
-    Cost: about 95 seconds of CPU time, on all cores; three file names looked up where it has been done.
+    Cost: about 150 seconds of CPU time on all cores, of USUAL a third; a few file names looked up where it has been
+        done.
     """
-    if are_compiled():
+    if are_compiled(parts):
         return 0.0
     folder = _writable()
     if folder is None:
@@ -73,16 +89,21 @@ def compile_once(steps: Steps) -> float:
     with open_lock(folder / "compiling.lock") as lock:
         steps.begin(WAITING)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not are_compiled():
+        if missing := _missing(parts):
             steps.begin(DOING)
-            _compile(folder, steps)
-            (folder / _stamp()).touch()
+            _compile(folder, steps, missing)
     return time.monotonic() - began
 
 
-def _stamp() -> str:
+def _missing(parts: Sequence[str]) -> list[str]:
+    """Return those of some parts that have not been called."""
+    folders = _folders()
+    return [part for part in parts or PARTS if not any(Path(folder.path, _stamp(part)).exists() for folder in folders)]
+
+
+def _stamp(part: str) -> str:
     level = "".join(f"-{name}" for name in [os.environ.get("NUMBA_CPU_NAME")] if name)  # else this machine's
-    return f"compiled-{__version__}-numba{version('numba')}-{sys.implementation.cache_tag}{level}"
+    return f"compiled-{part[1:]}-{__version__}-numba{version('numba')}-{sys.implementation.cache_tag}{level}"
 
 
 def _folders() -> list[KernelFolder]:
@@ -100,43 +121,53 @@ def _writable() -> Path | None:
     return None
 
 
-def _compile(folder: Path, steps: Steps) -> None:
-    """Call every part, in as many processes as there are cores; each takes the next part when it is done with one."""
+def _compile(folder: Path, steps: Steps, missing: Sequence[str]) -> None:
+    """Call some parts, round by round."""
+    with _counted(steps, sum(EVENTS[part] for part in missing)) as progress_fd:
+        for together in ROUNDS:
+            if parts := [part for part in together if part in missing]:
+                _call_apart(folder, parts, progress_fd)
+            for part in parts:
+                (folder / _stamp(part)).touch()
+
+
+def _call_apart(folder: Path, names: Sequence[str], progress_fd: int) -> None:
+    """Call some parts in as many processes as there are cores; each takes the next part when it is done with one."""
     parts, given = os.pipe()
-    os.write(given, bytes(range(len(PARTS))))
+    os.write(given, bytes(range(len(names))))
     os.close(given)
-    with _counted(steps) as progress_fd:
-        arguments = (str(folder / "saving.lock"), ",".join(PARTS), str(parts), str(progress_fd))
-        count = min(len(os.sched_getaffinity(0)), len(PARTS))
-        running = [start_python(START, *arguments, descriptors=[parts, progress_fd]) for _ in range(count)]
-        os.close(parts)
-        try:
-            while running:
-                time.sleep(0.05)
-                ended = [process for process in running if process.poll() is not None]
-                running = [process for process in running if process not in ended]
-                if any(process.returncode for process in ended):
-                    raise NddupError("the kernels could not be compiled; the error of the process that failed is above")
-        finally:
-            for process in running:
-                process.kill()
-                process.wait()
+    arguments = (str(folder / "saving.lock"), ",".join(names), str(parts), str(progress_fd))
+    count = min(len(os.sched_getaffinity(0)), len(names))
+    running = [start_python(START, *arguments, descriptors=[parts, progress_fd]) for _ in range(count)]
+    os.close(parts)
+    try:
+        while running:
+            time.sleep(0.05)
+            ended = [process for process in running if process.poll() is not None]
+            running = [process for process in running if process not in ended]
+            if any(process.returncode for process in ended):
+                raise NddupError("the kernels could not be compiled; the error of the process that failed is above")
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
 
 
 @contextmanager
-def _counted(steps: Steps) -> Iterator[int]:
-    """Give a descriptor to which processes write a byte for each kernel; show their number, and the time left."""
+def _counted(steps: Steps, count: int) -> Iterator[int]:
+    """Give a descriptor to which processes write a byte for each kernel; show how many, and the time left."""
     ours, theirs = os.pipe()
 
-    def count() -> None:
+    def show() -> None:
         began, done = time.monotonic(), 0
         while read := len(os.read(ours, 1 << 12)):
-            done = min(done + read, EVENTS - 1)
-            steps.advance(done, EVENTS)
-            steps.note(f"{(time.monotonic() - began) * (EVENTS - done) / done:.0f} s left")
+            done = min(done + read, count - 1)
+            steps.advance(done, count)
+            left = (time.monotonic() - began) * (count - done) / done
+            steps.note(f"{done} of {count}, {left:.0f} s left")
         os.close(ours)
 
-    counter = threading.Thread(target=count, daemon=True)
+    counter = threading.Thread(target=show, daemon=True)
     counter.start()
     try:
         yield theirs

@@ -14,6 +14,7 @@ from nddup.against.share_records import number_items
 from nddup.against.shingle_table import make_filter, make_known, open_known
 from nddup.against.spans import find_runs
 from nddup.embedded import steps as engine
+from nddup.embedded.match import PairingOptions, match
 from nddup.embedded.read_records import number_texts
 from nddup.embedded.workers import Workers
 from nddup.ground.arrays import Ragged, take_rows
@@ -60,6 +61,9 @@ __all__ = [
 
 def call_kernels() -> None:
     """Call every kernel once, those of rare paths too: quick if they are compiled already."""
+    _match_sketches()
+    _read_and_sketch()
+    _run_as_usual()
     _mine_sketches()
     _run_embedded()
     _sketch_and_pair()
@@ -71,20 +75,39 @@ def call_kernels() -> None:
 
 def load_kernels() -> None:
     """Call each kernel of the usual path once, on tiny inputs of the types that the stages use."""
+    _read_and_sketch()
+    take_rows(_sketches(), np.array([1, 0]))
+    _run_tasks()
+    edge = np.array([[0, 1]], np.int32)
+    label_components(edge, nodes=2)
+    keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
+    offsets, ids = _sketches()
+    mine_component(offsets, ids.view(np.int64), np.ones(2, np.int32), edge, max_sets=9, max_members=9)
+
+
+def _read_and_sketch() -> None:
+    """Call the kernels that read and sketch texts at default settings."""
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     bounds = np.array([0, len(text)], np.int64)
     min_s.sketch_texts(text, bounds)
     unknown_bytes(text, bounds)
     line = np.frombuffer(b'{"title": "a", "text": "b"}\n', np.uint8)
     read_lines(line, find_ends(line), Keys("text", titles=("title",)), line.size).join("\n")
-    take_rows(_sketches(), np.array([1, 0]))
-    _run_tasks()
-    edge = np.array([[0, 1]], np.int32)
-    label_components(edge, nodes=2)
-    keep_first(edge, np.ones(1), np.arange(2, dtype=np.int32))
     markup.strip_markup("<p>")
-    offsets, ids = _sketches()
-    mine_component(offsets, ids.view(np.int64), np.ones(2, np.int32), edge, max_sets=9, max_members=9)
+
+
+def _match_sketches() -> None:
+    """Call the kernels that find the pairs of sketches at default settings."""
+    nodes = np.arange(2, dtype=np.int32)
+    with Workers(1) as workers:
+        options = PairingOptions.of(build_config({}, origin="kernels"))
+        match(nodes, _sketches(), np.full(2, 3, np.int32), options, workers)
+
+
+def _run_as_usual() -> None:
+    """Run the embedded engine at default settings."""
+    with Workers(1) as workers:
+        _run_texts({}, workers)
 
 
 def _sketches() -> Ragged:
@@ -206,9 +229,6 @@ def _look_up() -> None:
 
 def _run_embedded() -> None:
     """Run the embedded engine over a few texts: its arrays are read-only, for which kernels are compiled separately."""
-    words = [f"w{number}" for number in range(60)]
-    texts = [" ".join([*words[:cut], "edit", *words[cut:]]) for cut in range(6)]
-    given = number_texts(pa.table({"id": list("abcdef"), "text": texts}), id="id", text="text")
     with Workers(1) as workers:
         chosen: list[tuple[str, Any]] = [("clusters.mode", "cover"), ("pairs.max_edges", 1)]
         chosen += [("sketch.kind", "minhash"), ("sketch.kind", "super")]
@@ -217,10 +237,18 @@ def _run_embedded() -> None:
             section, _, name = key.partition(".")
             settings: dict[str, dict[str, Any]] = {"pairs": {"threshold": 0.5}}
             settings.setdefault(section, {})[name] = value
-            config = build_config(settings, origin="kernels")
-            paired = engine.pair(engine.sketch(given, config, workers).documents, config, workers, given)
-            engine.keep(paired, engine.cluster(paired, config, workers), config)
+            _run_texts(settings, workers)
     bound_common(np.arange(9, dtype=np.uint64), np.arange(9, dtype=np.uint64)[::-1], 0)  # of long texts only
+
+
+def _run_texts(settings: dict[str, dict[str, Any]], workers: Workers) -> None:
+    """Find, cluster and keep a few near-duplicate texts."""
+    words = [f"w{number}" for number in range(60)]
+    texts = [" ".join([*words[:cut], "edit", *words[cut:]]) for cut in range(6)]
+    given = number_texts(pa.table({"id": list("abcdef"), "text": texts}), id="id", text="text")
+    config = build_config(settings, origin="kernels")
+    paired = engine.pair(engine.sketch(given, config, workers).documents, config, workers, given)
+    engine.keep(paired, engine.cluster(paired, config, workers), config)
 
 
 def _run_tasks() -> None:

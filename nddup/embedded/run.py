@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.compiling.install import compile_once
+from nddup.compiling.install import PARTS, USUAL, compile_once
 from nddup.embedded import outputs
 from nddup.embedded import steps as engine
 from nddup.embedded.memory import Memory
@@ -88,7 +88,7 @@ class LocalJob(RunEngine):
 
     def prepare(self, steps: Steps) -> None:
         """Compile the kernels, once for an installation."""
-        compile_once(steps)
+        compile_once(steps, USUAL if plan.is_usual(self.config) and not self.onto else PARTS)
 
     @contextmanager
     def attempt(self, source: Collection) -> Iterator[None]:

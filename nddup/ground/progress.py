@@ -4,9 +4,9 @@
     Progress   the stages of a run: a line for each on a terminal or in a notebook, log lines elsewhere
 
 On a terminal a command has one line, erased at the end: the seconds, a bar over all steps that never goes back, and the
-name of the step. Elsewhere, each step that lasts longer than `PATIENCE` is named once, on its own line. A command that
-finishes sooner prints nothing. Only the standard library is loaded at first, so that the line appears before anything
-else is loaded.
+name of the step. Elsewhere, each step that lasts longer than `PATIENCE` is named once, on its own line, and again every
+`AGAIN` seconds if it says how far it is. A command that finishes sooner prints nothing. Only the standard library is
+loaded at first, so that the line appears before anything else is loaded.
 """
 
 import json
@@ -28,6 +28,9 @@ PATIENCE = 0.7
 """Seconds before progress is shown."""
 
 REFRESH_SECONDS = 0.3
+AGAIN = 10.0
+"""Seconds between two lines about one step that says how far it is, where there is no terminal."""
+
 BAR = 12
 """Length of a bar in characters."""
 
@@ -105,7 +108,7 @@ class Steps:
         self._command, self._count, self._is_quiet = command, count, is_quiet or was_turned_off()
         self._step, self._name, self._part, self._noted = 0, "load the program", 0.0, ""
         self._started = self._began = time.monotonic()
-        self._said = -1
+        self._said, self._said_at = -1, 0.0
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
@@ -149,7 +152,7 @@ class Steps:
         self._part = max(self._part, min(done / whole, 1.0)) if whole else self._part
 
     def note(self, text: str) -> None:
-        """Show a text after the name of the step, on a terminal."""
+        """Show a text after the name of the step."""
         self._noted = f"; {text}"
 
     def line(self) -> str:
@@ -171,10 +174,17 @@ class Steps:
                         self._said = self._step
                         sys.stderr.write(f"{CLEAR}{self.line()}")
                         sys.stderr.flush()
-                elif self._said < self._step and time.monotonic() - self._began >= PATIENCE:
-                    self._said = self._step
-                    sys.stderr.write(f"nddup {self._command}: {self._name}\n")
+                elif self._is_to_say():
+                    self._said, self._said_at = self._step, time.monotonic()
+                    sys.stderr.write(f"nddup {self._command}: {self._name}{self._noted}\n")
                     sys.stderr.flush()
+
+    def _is_to_say(self) -> bool:
+        """Return whether a line about the step is due, where there is no terminal."""
+        now = time.monotonic()
+        if self._said < self._step:
+            return now - self._began >= PATIENCE
+        return bool(self._noted) and now - self._said_at >= AGAIN
 
 
 @dataclass
@@ -288,7 +298,7 @@ def doing(name: str) -> str:
 
 
 def note(text: str) -> None:
-    """Show a text after the name of the step that a command is at, on a terminal, if it is at any."""
+    """Show a text after the name of the step that a command is at, if it is at any."""
     for steps in _shown[-1:]:
         steps.note(text)
 

@@ -421,6 +421,14 @@ def processes_of(config: Config) -> int:
     return config.local.processes or len(os.sched_getaffinity(0))
 
 
+def is_usual(config: Config) -> bool:
+    """Return whether a run calls the kernels of the default settings alone (`nddup.compiling.install.USUAL`)."""
+    others = [key for section in (config.sketch, config.lexicon, config.clusters) for key in _changed(section)]
+    others += set(_changed(config.pairs)) - {"threshold", "confirm"}
+    is_default = config.pairs.confirm == "resemblance" and config.shingle.unit == "word"
+    return is_default and not others and config.keep.max_lost is None
+
+
 def _changed(section: BaseModel) -> list[str]:
     """Return the keys of a section whose values differ from their defaults."""
     fields = type(section).model_fields

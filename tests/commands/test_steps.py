@@ -30,6 +30,23 @@ def test_a_step_that_lasts_is_named_once(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err == "nddup evaluate: read the list\nnddup evaluate: compare the pairs\n"
 
 
+def test_a_step_that_says_how_far_it_is_is_named_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a terminal, a long step that counts is named again with its count."""
+    monkeypatch.setattr(progress, "AGAIN", 0.1)
+    with Steps("setup", 1) as shown:
+        shown.begin("compile")
+        shown.note("1 of 9")
+        time.sleep(0.3)
+        shown.note("5 of 9")
+        time.sleep(0.4)
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "nddup setup: compile; 1 of 9"
+    assert lines[-1] == "nddup setup: compile; 5 of 9"
+
+
 def test_the_bar_never_goes_back() -> None:
     """The bar never goes back, even if the parts of a step come out of order or there are more steps than announced."""
     shown = Steps("truth", 3)

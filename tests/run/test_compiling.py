@@ -1,5 +1,7 @@
 """All kernels are compiled once, side by side, with progress; afterwards no command waits for them."""
 
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -18,11 +20,17 @@ from nddup.ground.own_files import KernelFolder
 from nddup.ground.progress import Steps
 
 
+def _want(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    monkeypatch.setattr(compiling, "ROUNDS", ((part,),))
+    monkeypatch.setattr(compiling, "PARTS", (part,))
+    monkeypatch.setattr(compiling, "EVENTS", {part: 31})
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that holds no sign of compiled kernels, where few of them are wanted."""
     monkeypatch.setattr(compiling, "_folders", lambda: [KernelFolder(str(tmp_path / "kernels"))])
-    monkeypatch.setattr(compiling, "PARTS", ("_check_results",))
+    _want(monkeypatch, "_check_results")
     monkeypatch.setattr(progress, "PATIENCE", 0.1)
     return tmp_path / "kernels"
 
@@ -36,7 +44,8 @@ def test_the_first_command_compiles_and_says_so(place: Path, capsys: pytest.Capt
     assert printed.out.startswith("the kernels are compiled (")
     assert f"nddup setup: {compiling.DOING}" in printed.err
     assert compiling.are_compiled()
-    assert {path.name for path in place.iterdir()} - {"saving.lock"} == {"compiling.lock", compiling._stamp()}  # noqa: SLF001
+    stamp = compiling._stamp("_check_results")  # noqa: SLF001
+    assert {path.name for path in place.iterdir()} - {"saving.lock"} == {"compiling.lock", stamp}
 
     assert main(["setup"]) == 0
     assert capsys.readouterr().out == "the kernels were compiled already\n"
@@ -44,7 +53,7 @@ def test_the_first_command_compiles_and_says_so(place: Path, capsys: pytest.Capt
 
 def test_a_process_that_fails_is_an_error(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing says that the kernels are compiled if they are not."""
-    monkeypatch.setattr(compiling, "PARTS", ("_no_such_part",))
+    _want(monkeypatch, "_no_such_part")
 
     with Steps("setup", 1, is_quiet=True) as progress, pytest.raises(NddupError, match="could not be compiled"):
         compiling.compile_once(progress)
@@ -68,6 +77,38 @@ def test_where_nothing_can_be_kept_nothing_is_compiled(
 def test_every_part_exists() -> None:
     """The names of the parts are those of functions."""
     assert all(callable(getattr(kernels, part)) for part in compiling.PARTS)
+
+
+ASK = """
+import sys
+from nddup.cli import main
+from nddup.compiling import install, warm_up
+from nddup.ground.arrays import KernelCache
+
+asked, load = [], KernelCache.load_overload
+
+
+def note(cache, sig, target):
+    asked.append(f"{cache._function.__name__}{sig}")
+    return load(cache, sig, target)
+
+
+KernelCache.load_overload = note
+for part in install.USUAL:
+    getattr(warm_up, part)()
+usual = len(asked)
+main(["run", *sys.argv[1:]])
+print("beyond:", *asked[usual:])
+"""
+
+
+def test_a_usual_run_calls_usual_kernels(tmp_path: Path) -> None:
+    """Of the bundled pages, at default settings, this process asks for no kernel that USUAL leaves out."""
+    pages = Path(nddup.__file__).with_name("demo") / "boost.jsonl.gz"
+    command = [sys.executable, "-c", ASK, str(pages), "--output", str(tmp_path / "run")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert ended.stdout.endswith("beyond:\n")
 
 
 def test_no_kernel_is_forgotten() -> None:
