@@ -42,7 +42,7 @@ from nddup.sketching.accuracy import sampled_variance, slots_variance, smallest_
 from nddup.sketching.recipe import level_of
 from nddup.stages.inputs_found import read_forced
 from nddup.stages.run import decide
-from nddup.stages.run_engine import Made
+from nddup.stages.run_engine import Made, Saved
 from nddup.stages.stage import metrics_of
 from nddup.storage.local_folder import MemoryTables
 from nddup.storage.local_storage import LocalStorage
@@ -397,7 +397,8 @@ def make_again(  # noqa: PLR0913 - the parts of a run
     memory = Memory(memory_of(config), advice="run it again with this threshold, on Spark")
     with Workers(processes_of(config), memory=memory) as workers:
         job = LocalJob(config, store, workers, Progress(is_quiet=True), forced=forced)
-        sketched = Made(tables=dict(store.tables), rows={"documents": len(documents)}, counts={})
+        saved = {"documents": Saved(store.tables["documents"], len(documents), {}, {})}
+        sketched = Made(saved=saved, counts={})
         verdicts = decide(job, sketched, metrics.stages.sketch, None, pairs)
     return Rethresholded(store.tables, metrics_of(config, verdicts.stages, verdicts.unpaired))
 

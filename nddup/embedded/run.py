@@ -170,7 +170,7 @@ class LocalJob(RunEngine):
         if (lexicon := found.get("lexicon")) is not None:
             counts["lexicon"] = {"terms": lexicon.rows, **lexicon.noted}
         parts = found["parts"].table if "parts" in found else None
-        made = _made({"documents": documents, "rejects": rejects}, counts, parts)
+        made = Made(saved={"documents": documents, "rejects": rejects}, counts=counts, own=parts)
         return made if self.onto is None else replace(made, new=self._count_new(made))
 
     @cached_property
@@ -220,14 +220,14 @@ class LocalJob(RunEngine):
     def pair(self, sketched: Made, source: EngineTable, known: pa.Table | None = None) -> Made:
         """As `RunEngine.pair`. Returns the result of `engine.pair` in `own`, None if an earlier attempt has it all."""
         if self._counts_before:
-            return _made(self._take("pairs"), self._counts_before["pairs"])
+            return Made(saved=self._take("pairs"), counts=self._counts_before["pairs"])
         documents = sketched.tables["documents"]
         sizes = sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks)
         self.workers.memory.hold(len(documents), sizes, is_copied=sketched.rows.get("rejects", 0) > 0)
         if self._old is not None and isinstance(source, Collection):
             return self._pair_onto(self._old, documents, source)
         found = engine.pair(documents, self.config, self.workers, source, known=known, forced=self.forced)
-        return _made({"pairs": self.save("pairs", found.pairs)}, found.stage_counts, found)
+        return Made(saved={"pairs": self.save("pairs", found.pairs)}, counts=found.stage_counts, own=found)
 
     def _pair_onto(self, old: Old, documents: pa.Table, source: Collection) -> Made:
         """Find the pairs onto those of an earlier run, and store what a later one needs."""
@@ -240,13 +240,14 @@ class LocalJob(RunEngine):
             self.save(name, table, changed=changed, absent=absent)
         self.workers.parts = None  # the places of OLD's records are not known
         pairs = onto.take_over("pairs", paired.pairs).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")])
-        return _made({"pairs": self.save("pairs", pairs)}, {**paired.stage_counts, **onto.counts()}, paired)
+        counts = {**paired.stage_counts, **onto.counts()}
+        return Made(saved={"pairs": self.save("pairs", pairs)}, counts=counts, own=paired)
 
     def cluster(self, sketched: Made, paired: Made) -> Made:
         """As `RunEngine.cluster`. Returns the result of `engine.cluster` in `own`, or None."""
         del sketched
         if paired.own is None:
-            return _made(self._take("clusters", "members", "false_components"), self._counts_before["clusters"])
+            return Made(saved=self._take(*names.COUNTS), counts=self._counts_before["clusters"])
         found = engine.cluster(paired.own, self.config, self.workers)
         tables, counts = {name: getattr(found, name) for name in names.COUNTS}, found.counts
         if self._onto is not None and self._onto.changed is not None:
@@ -256,7 +257,7 @@ class LocalJob(RunEngine):
             name: self.save(name, tables[name], counts={key: counts[key] for key in keys})
             for name, keys in names.COUNTS.items()
         }
-        return _made(saved, counts, found)
+        return Made(saved=saved, counts=counts, own=found)
 
     def _count_clusters(self, tables: Mapping[str, pa.Table], made: Mapping[str, int]) -> dict[str, int]:
         asked, before = self.ask(**tables), self._onto.old.metrics["stages"]["clusters"] if self._onto else {}
@@ -269,7 +270,7 @@ class LocalJob(RunEngine):
     def keep(self, sketched: Made, paired: Made, clustered: Made) -> Made:
         """As `RunEngine.keep`. Sealed last: its note means that all five tables are there, and holds their counts."""
         if paired.own is None:
-            return _made(self._take("keep"), self._counts_before["keep"])
+            return Made(saved=self._take("keep"), counts=self._counts_before["keep"])
         found, documents = engine.keep(paired.own, clustered.own, self.config), sketched.tables["documents"]
         pairs: engine.Paired = paired.own
         if self._onto is not None and self._onto.changed is not None:
@@ -277,7 +278,8 @@ class LocalJob(RunEngine):
             pairs = replace(pairs, pairs=paired.tables["pairs"])
         counts = engine.count_choices(documents, pairs, clustered.own, found, self.config, self.forced)
         stages = {"pairs": paired.counts, "clusters": clustered.counts, "keep": counts}
-        return _made({"keep": self.save("keep", found.keep, counts=found.counts, stages=stages)}, counts)
+        kept = self.save("keep", found.keep, counts=found.counts, stages=stages)
+        return Made(saved={"keep": kept}, counts=counts)
 
     @cached_property
     def _counts_before(self) -> Mapping[str, Mapping[str, Any]]:
@@ -368,11 +370,6 @@ class LocalJob(RunEngine):
 def _counted(rejects: pa.Table) -> tuple[list[str], list[int]]:
     counted = pc.value_counts(one_chunk(rejects["reason"]))
     return counted.field("values").to_pylist(), counted.field("counts").to_pylist()
-
-
-def _made(saved: Mapping[str, Saved], counts: Mapping[str, Any], own: EngineTable = None) -> Made:
-    tables, rows = {name: one.table for name, one in saved.items()}, {name: one.rows for name, one in saved.items()}
-    return Made(tables=tables, rows=rows, counts=counts, own=own)
 
 
 def run_locally(

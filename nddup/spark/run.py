@@ -27,10 +27,16 @@ from nddup.spark.session_access import is_connect
 from nddup.spark.session_files import files_of
 from nddup.spark.session_tables import CheckpointStore, MemoryStore, RemoteMemoryStore, SparkFolder, Store
 from nddup.spark.steps import outputs
-from nddup.spark.steps.changed import find_changed
+from nddup.spark.steps.changed import (
+    Night,
+    cluster_changed,
+    find_changed,
+    keep_changed,
+    pair_changed,
+    save_candidates,
+)
 from nddup.spark.steps.clustering import keep_documents, mine_clusters, require_one_graph
 from nddup.spark.steps.documents import sketch_documents, take_saved
-from nddup.spark.steps.night import Night, cluster_changed, keep_changed, pair_changed, save_candidates
 from nddup.spark.steps.one_task import Decided, decide_here, take_clusters, take_keep, take_pairs
 from nddup.spark.steps.pairing import find_pairs, keep_shingles
 from nddup.spark.steps.state import Job, SparkProgress, persisted

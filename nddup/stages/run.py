@@ -289,8 +289,7 @@ def _with_families(engine: RunEngine, sketched: Made, kept: Made) -> Made:
         told = engine.ask(documents=sketched.tables["documents"], keep=kept.tables["keep"])
         saved = engine.put("families", list_families(told, asked.ledger, asked.ledger_places))
         told.forget()
-    tables = {**kept.tables, "families": saved.table}
-    return replace(kept, tables=tables, rows={**kept.rows, "families": saved.rows})
+    return replace(kept, saved={**kept.saved, "families": saved})
 
 
 def _counted(kind: type[M], rows_in: Mapping[str, int], made: Made) -> M:

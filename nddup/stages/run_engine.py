@@ -52,10 +52,9 @@ class New(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """The tables that a step made or found, the rows of each, and the counts of the step by their names in metrics."""
+    """The tables that a step made or found, and the counts of the step by their names in metrics."""
 
-    tables: Mapping[str, Any]
-    rows: Mapping[str, int]
+    saved: Mapping[str, Saved]
     counts: Mapping[str, Any]
     own: Any = None
     """What later steps of the same engine need besides."""
@@ -63,6 +62,16 @@ class Made:
     """For people, in the line of the stage."""
     new: New | None = None
     """Of the documents, what a run onto another added; None for any other run."""
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The tables themselves."""
+        return {name: one.table for name, one in self.saved.items()}
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """The rows of each."""
+        return {name: one.rows for name, one in self.saved.items()}
 
 
 class RunFiles(Files, Protocol):

@@ -270,12 +270,7 @@ def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
     made, counted = names.make_clusters(engine, save, mine, job.config, heavy=heavy)
     for name in ("starred", "named"):
         job.drop(name, made=["clusters", "members"])
-    return Made(
-        tables={name: saved.table for name, saved in made.items()},
-        rows={name: saved.rows for name, saved in made.items()},
-        counts={**built.counts, **counts, **counted},
-        own=kept,
-    )
+    return Made(saved=made, counts={**built.counts, **counts, **counted}, own=kept)
 
 
 def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> Made:
@@ -290,7 +285,7 @@ def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> M
         "removed": documents.rows - keep.counts["kept"],
         **count_kept(told, asked.order, job.forced, by_loss=asked.max_lost is not None),
     }
-    return Made(tables={"keep": keep.table}, rows={"keep": keep.rows}, counts=counts)
+    return Made(saved={"keep": keep}, counts=counts)
 
 
 def _save_keep(job: Job) -> Saved:

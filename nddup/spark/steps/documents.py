@@ -372,8 +372,7 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
     if lexicon:
         counts["lexicon"] = lexicon.metrics
     return Made(
-        tables={"documents": documents.table, "rejects": rejects.table},
-        rows={"documents": documents.rows, "rejects": rejects.rows},
+        saved={"documents": documents, "rejects": rejects},
         counts=counts,
         own=Sources(documents, made.inputs and made.inputs.without_columns(), made.offsets),
         new=None if job.old is None else _count_new(made, job.old),
@@ -392,8 +391,8 @@ def take_documents(documents: DataFrame) -> Made:
     counted = documents.agg(*(F.expr(count).alias(name) for name, count in counts.items())).collect()[0]
     found = {name: int(count or 0) for name, count in counted.asDict().items()}
     rows = found.pop("rows")
-    own = Sources(Saved(documents, rows, found, {}), None, None)
-    return Made(tables={"documents": documents}, rows={"documents": rows}, counts={}, own=own)
+    saved = Saved(documents, rows, found, {})
+    return Made(saved={"documents": saved}, counts={}, own=Sources(saved, None, None))
 
 
 def name_nodes(job: Job, documents: Saved) -> Documents:

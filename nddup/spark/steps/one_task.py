@@ -102,26 +102,22 @@ def _texts_of(job: Job, documents: DataFrame, source: Inputs | DataFrame | None,
 
 def take_pairs(job: Job, decided: Decided) -> Made:
     """As `RunEngine.pair`. Returns `decided` in `own`."""
-    saved = {"pairs": _save(job, "pairs", decided)}
-    return _made(saved, decided.stages["pairs"], decided)
+    return Made(saved={"pairs": _save(job, "pairs", decided)}, counts=decided.stages["pairs"], own=decided)
 
 
 def take_clusters(job: Job, decided: Decided) -> Made:
     """As `RunEngine.cluster`."""
-    return _made({name: _save(job, name, decided) for name in names.COUNTS}, decided.stages["clusters"])
+    saved = {name: _save(job, name, decided) for name in names.COUNTS}
+    return Made(saved=saved, counts=decided.stages["clusters"])
 
 
 def take_keep(job: Job, decided: Decided) -> Made:
     """As `RunEngine.keep`. Its note, the last, has the counts of all stages."""
-    return _made({"keep": _save(job, "keep", decided, stages=decided.stages)}, decided.stages["keep"])
+    kept = _save(job, "keep", decided, stages=decided.stages)
+    return Made(saved={"keep": kept}, counts=decided.stages["keep"])
 
 
 def _save(job: Job, name: str, decided: Decided, **noted: JsonValue) -> Saved:
     of_stage = decided.stages["keep" if name == "keep" else "clusters"]
     counted = names.COUNTS.get(name, {"kept": ""} if name == "keep" else {})
     return job.find(name) or job.put_rows(name, decided.tables[name], {key: of_stage[key] for key in counted}, **noted)
-
-
-def _made(saved: Mapping[str, Saved], counts: Mapping[str, Any], own: Decided | None = None) -> Made:
-    tables, rows = {name: one.table for name, one in saved.items()}, {name: one.rows for name, one in saved.items()}
-    return Made(tables=tables, rows=rows, counts=counts, own=own)

@@ -209,7 +209,7 @@ def find_pairs(
     }
     joined = candidates.connections_of(found.table).select(*CANDIDATES.names)
     edges = Edges(confirmed.matches, confirmed.pairs, documents, joined)
-    return Made(tables={"pairs": pairs.table}, rows={"pairs": pairs.rows}, counts=counts, own=edges, notes=notes)
+    return Made(saved={"pairs": pairs}, counts=counts, own=edges, notes=notes)
 
 
 def _compare(job: Job, comparing: _Comparing) -> Saved:
