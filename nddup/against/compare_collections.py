@@ -181,14 +181,12 @@ def _is_all_read(rejects: pa.Table, with_documents: pa.ChunkedArray, side: Side)
     known = frozenset(with_documents.to_pylist())
     for source, reason, detail in set(zip(*(rejects[name].to_pylist() for name in _TOLD), strict=True)):
         is_textless = reason in TEXTLESS or (reason == "not text" and detail.lower().startswith(MEDIA))
-        is_without_text = is_textless if source in known else not sizes.get(source) or _is_media(source)
+        is_without_text = (
+            is_textless if source in known else not sizes.get(source) or str(guess_type(source)[0]).startswith(MEDIA)
+        )
         if not is_without_text:
             return False
     return True
-
-
-def _is_media(name: str) -> bool:
-    return str(guess_type(name)[0]).startswith(MEDIA)
 
 
 def _with_documents(counted: pa.Table, bad: pa.Table) -> pa.ChunkedArray:

@@ -348,7 +348,8 @@ def _forced(run: FinishedRun) -> pa.Table:
 
 
 def _search(evidence: Evidence) -> None:
-    kernel = prove_pairs.recounter(*evidence.searched, evidence.promised.lower_rule)
+    names, probes = evidence.searched
+    kernel = partial(prove_pairs.recount, names=names, probes=probes, rule=evidence.promised.lower_rule)
     evidence.run.transform(prove_pairs.FOUND_NEAR, prove_pairs.UNLEVELLED, kernel)
 
 
@@ -420,8 +421,10 @@ def _look_beside(evidence: Evidence) -> None:
 
 
 def _extend(evidence: Evidence) -> None:
-    chosen = evidence.chosen
-    kernel = prove_clusters.extender(chosen.names, chosen.cluster_ids, chosen.sets, evidence.promised.rule)
+    chosen, rule = evidence.chosen, evidence.promised.rule
+    kernel = partial(
+        prove_clusters.extend, names=chosen.names, cluster_ids=chosen.cluster_ids, sets=chosen.sets, rule=rule
+    )
     evidence.run.transform(prove_clusters.ADDED, prove_clusters.SKETCHES_BESIDE, kernel)
 
 
@@ -444,7 +447,7 @@ def _weigh(evidence: Evidence) -> None:
 
 
 def _recount_members(evidence: Evidence) -> None:
-    kernel = prove_names.recounter_of_members(evidence.promised.config.clusters.max_listed)
+    kernel = partial(prove_names.recount_members, max_listed=evidence.promised.config.clusters.max_listed)
     evidence.run.transform(prove_names.RECOUNTED_MEMBERS, prove_names.ALL_MEMBERS, kernel, by=prove_names.IN_ORDER)
 
 

@@ -9,7 +9,6 @@
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -155,11 +154,6 @@ def describe_wrong(claims: list[Claim], proved: Proved, bounds: np.ndarray, join
         if is_bad:
             problems.append(f"{claim.cluster_id}: holds two documents that are not near-duplicates")
     return problems
-
-
-def extender(names: list[str], cluster_ids: list[str], sets: Sets, rule: Definition) -> partial[Batches]:
-    """Bind `extend` to a run: the names of `sets.nodes`, the ids of the sets, the rule."""
-    return partial(extend, names=names, cluster_ids=cluster_ids, sets=sets, rule=rule)
 
 
 def extend(batches: Batches, *, names: list[str], cluster_ids: list[str], sets: Sets, rule: Definition) -> Batches:

@@ -15,7 +15,7 @@ Members are read in order, as a stream; the text is read in parts, not in lines:
 import hashlib
 import re
 from collections.abc import Iterator
-from functools import partial, reduce
+from functools import reduce
 from itertools import islice
 
 import numpy as np
@@ -164,11 +164,6 @@ COUNT_ENDS = "SELECT count(*) AS n FROM folded WHERE node_a <> node_b"
 ENDS_OF_PAIRS = "SELECT node_a, node_b FROM folded WHERE node_a <> node_b"
 
 SAID = "SELECT DISTINCT node, component FROM placed WHERE node IS NOT NULL"
-
-
-def recounter_of_members(max_listed: int) -> partial[Batches]:
-    """Bind `recount_members` to `clusters.max_listed` of the run."""
-    return partial(recount_members, max_listed=max_listed)
 
 
 def recount_members(batches: Batches, *, max_listed: int) -> Batches:

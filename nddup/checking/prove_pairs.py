@@ -12,7 +12,6 @@ them.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,13 +174,11 @@ def least_size(rule: Definition) -> int:
     return rule.numerator if rule.is_count else 1
 
 
-def recounter(names: list[str], probes: Probes, rule: Definition) -> partial[Batches]:
-    """Bind `recount` to a run: the node of each probe, their sketches, and the rule of near-duplicates."""
-    return partial(recount, names=names, probes=probes, rule=rule)
-
-
 def recount(batches: Batches, *, names: list[str], probes: Probes, rule: Definition) -> Batches:
     """Make RECOUNTED of distinct sketches (node, sketch, level): compare each with every probe but itself.
+
+    Args:
+        names: the node of each probe.
 
     Cost: that of `near_pairs.find_near` for each sketch.
     """

@@ -77,7 +77,8 @@ class Old:
         """Return what a first run goes on from."""
         stored = {name: ONTO[name].arrow.empty_table() for name in HELD}
         shingles = StoredShingles(np.empty(0, np.int64), lambda: iter(()))
-        return cls(DOCUMENTS.arrow.empty_table(), REJECTS.arrow.empty_table(), _empty, stored, shingles)
+        documents, rejects = DOCUMENTS.arrow.empty_table(), REJECTS.arrow.empty_table()
+        return cls(documents, rejects, lambda name: table_called(name).arrow.empty_table(), stored, shingles)
 
     @classmethod
     def open(cls, path: str) -> "Old":
@@ -182,7 +183,3 @@ def _read_sound(folder: LocalFolder, name: str) -> pa.Table:
 
 def _ascends(values: NDArray[np.int64]) -> bool:
     return bool(np.all(np.diff(values) > 0))
-
-
-def _empty(name: str) -> pa.Table:
-    return table_called(name).arrow.empty_table()

@@ -274,7 +274,7 @@ class LocalJob(RunEngine):
         found, documents = engine.keep(paired.own, clustered.own, self.config), sketched.tables["documents"]
         pairs: engine.Paired = paired.own
         if self._onto is not None and self._onto.changed is not None:
-            found = engine.all_kept(documents, self._onto.take_over("keep", found.keep))
+            found = engine.in_place(self._onto.take_over("keep", found.keep), documents["doc_id"])
             pairs = replace(pairs, pairs=paired.tables["pairs"])
         counts = engine.count_choices(documents, pairs, clustered.own, found, self.config, self.forced)
         stages = {"pairs": paired.counts, "clusters": clustered.counts, "keep": counts}

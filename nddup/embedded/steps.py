@@ -317,15 +317,11 @@ def _require_members(members: int, graph: Graph, nodes: Nodes, workers: Workers)
 def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
     """Decide for every document whether it is kept; KEEP is in the order of the documents."""
     kept = list_kept(clustered.engine, replacing_of(config)) if clustered.keep is None else clustered.keep
-    return _in_place(kept, paired.nodes.ids)
+    return in_place(kept, paired.nodes.ids)
 
 
-def all_kept(documents: pa.Table, kept: pa.Table) -> Kept:
-    """Return KEEP in the order of the documents."""
-    return _in_place(kept, documents["doc_id"])
-
-
-def _in_place(kept: pa.Table, ids: pa.ChunkedArray) -> Kept:
+def in_place(kept: pa.Table, ids: pa.ChunkedArray) -> Kept:
+    """Return KEEP in the order of the documents, whose ids these are."""
     kept = kept.take(pc.index_in(one_chunk(ids), value_set=one_chunk(kept["doc_id"])))
     return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})
 

@@ -133,7 +133,8 @@ def write_found(found: FoundPassages, source: Source, inputs: Sequence[str], fol
                 yield say_tagged(tagged)
         if output.report:
             engine = DuckEngine.over(str(folder), **found.tables)
-            write_report(engine, told, source.config, partial(_read_texts, found.documents.rows), _put_in(folder))
+            put = lambda name, text: LocalStorage().write_text(f"{folder}/{name}", text)  # noqa: E731
+            write_report(engine, told, source.config, partial(_read_texts, found.documents.rows), put)
         (folder / HEADER).write_text(spell_header(inputs, source.config, told, whole=whole), encoding="utf-8")
     except NddupError:
         raise  # of what was being read
@@ -154,10 +155,6 @@ def _read_texts(rows: pa.Table, documents: Sequence[Mapping[str, Any]]) -> dict[
     wanted = pa.array([row["doc_id"] for row in documents], pa.string())
     some = rows.filter(pc.is_in(rows["doc_id"], wanted))
     return dict(zip(some["doc_id"].to_pylist(), some["text"].to_pylist(), strict=True))
-
-
-def _put_in(folder: Path) -> Callable[[str, str], None]:
-    return lambda name, text: LocalStorage().write_text(f"{folder}/{name}", text)
 
 
 def write_report(

@@ -376,6 +376,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         asked = asked._replace(documents=documents)
         missing = _asked_documents(run, clusters, names, texts, asked)
         texts = pa.concat_tables([texts, _read_again(run, missing, asked.find_texts)]) if missing else texts
+    losses = {**run.sql(LOSSES).to_pylist()[0], "worst": [list(row.values()) for row in run.sql(WORST).to_pylist()]}
     return Content(
         path=drop_login(run.path),
         metrics=run.metrics,
@@ -392,7 +393,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         disagreements=ask_disagreements(run),
         evaluation=run.read_json(EVALUATION) if run.holds(EVALUATION) else None,
         check=run.read_json(CHECK) if run.holds(CHECK) else None,
-        losses=ask_losses(run),
+        losses=losses,
         risky=risky,
         about=about,
         weakest=ask_weakest(run, clusters, matrix_each),
@@ -414,11 +415,6 @@ def ask_news(run: FinishedRun) -> dict[str, Any] | None:
         return None
     largest = [list(row.values()) for row in run.sql(MOST_GROWN).to_pylist()]
     return {"since": drop_login(since), **run.count(NAMES.name, NEWS), "largest": largest}
-
-
-def ask_losses(run: FinishedRun) -> dict[str, Any]:
-    """Return how many documents were removed, how many of these lose nothing, and the ones that lose most."""
-    return {**run.sql(LOSSES).to_pylist()[0], "worst": [list(row.values()) for row in run.sql(WORST).to_pylist()]}
 
 
 def _share_out(sizes: list[tuple[int, int]]) -> tuple[int, int]:

@@ -216,11 +216,6 @@ def total(digests: Iterable[int]) -> int:
     return sum(digests) % MODULUS
 
 
-def digest_table(table: pa.Table, name: str) -> tuple[int, str]:
-    """Return the number of rows of a table, and their digest as hex."""
-    return len(table), spell(total(row_digests(table, name)))
-
-
 def totals_by(digests: list[int], groups: NDArray[np.int64]) -> dict[int, tuple[int, int]]:
     """Return the number of rows and the digest of each group of rows."""
     found: dict[int, tuple[int, int]] = {}
@@ -309,7 +304,7 @@ def replaced_totals(stored: pa.Table, old: pa.Table) -> Totals:
 
 def tables_totals(tables: Mapping[str, pa.Table]) -> dict[str, tuple[int, str]]:
     """Return the number of rows and the digest of each table of a run."""
-    return {name: digest_table(tables[name], name) for name in COLUMNS}
+    return {name: (len(tables[name]), spell(total(row_digests(tables[name], name)))) for name in COLUMNS}
 
 
 assert set(RESULTS) < COLUMNS.keys() == DIGESTED  # noqa: S101 - each result is digested

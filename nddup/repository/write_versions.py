@@ -282,7 +282,7 @@ def merge(snapshot: Snapshot, segments: Sequence[Segment], change: Change) -> di
         if name not in ("postings", "common", "changes", "shingles")
     }
     documents, state = whole["documents"], whole["state"]
-    replaced = change_gone(whole)
+    replaced = whole["replaced"]["component_key"].to_numpy()
     after = _Afterwards(snapshot, change)
     stays = {
         "documents": after.live(documents["doc_key"]),
@@ -334,11 +334,6 @@ class _Afterwards(NamedTuple):
         which, keys = self.snapshot.find_documents(numbers)
         found[which[~is_among(keys, self.change.gone)]] = True
         return found
-
-
-def change_gone(tables: Mapping[str, pa.Table]) -> NDArray[np.int64]:
-    """Return the components whose rows no longer count, from the joined tables."""
-    return np.asarray(tables["replaced"]["component_key"].to_numpy())
 
 
 def with_postings(tables: Mapping[str, pa.Table], matching: Matching) -> dict[str, pa.Table]:

@@ -25,7 +25,7 @@ from nddup.engines.engine import FinishedRun, text_places
 from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError
 from nddup.ground.shown import counted, csv_line, escaped, one_line
 from nddup.results.opening import read_texts
-from nddup.verifying.extents import Extent, Ranges, find_extent, join_ranges
+from nddup.verifying.extents import Ranges, find_extent, join_ranges
 
 MOST_CELLS = 1_000_000_000
 """Maximum number of cells of a context: each is a byte of `context.cxt`."""
@@ -250,12 +250,8 @@ def extent_lines(run: FinishedRun, *, master: str | None) -> Iterator[str]:
         for row in some:
             names = members[row["cluster_id"]]
             found = find_extent([rows[name] for name in names], of.length, of.offset)
-            yield csv_line([row["cluster_id"], row["size"], len(names), found.common, found.share, spell_spans(found)])
-
-
-def spell_spans(found: Extent) -> str:
-    """Return the ranges of the representative, such as `0-12 40-47`."""
-    return " ".join(f"{low}-{high}" for low, high in found.spans.tolist())
+            spans = " ".join(f"{low}-{high}" for low, high in found.spans.tolist())
+            yield csv_line([row["cluster_id"], row["size"], len(names), found.common, found.share, spans])
 
 
 class Shingles:

@@ -170,7 +170,7 @@ class LocalStorage:
 
     def times(self, path: str) -> dict[str, int]:
         """Return when each file in a folder was last written, by name, in milliseconds. Errors as `children`."""
-        return {child.name: _milliseconds(child.status) for child in _list_output(path)}
+        return {child.name: child.status.st_mtime_ns // 1_000_000 for child in _list_output(path)}
 
     def sizes(self, path: str) -> dict[str, int]:
         """Return the bytes of each file in a folder, by name, without hidden files, which the system writes.
@@ -339,10 +339,6 @@ def _forget_checksum(path: Path) -> None:
     """Remove the checksum that Hadoop left beside a file: it would not match the new content."""
     with suppress(OSError):
         (path.parent / f".{path.name}.crc").unlink()
-
-
-def _milliseconds(status: os.stat_result) -> int:
-    return status.st_mtime_ns // 1_000_000
 
 
 def _reason(error: Exception) -> str:

@@ -142,7 +142,8 @@ def save_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: A
             solved = graph.solve(edges, solving)
             solved = rounds.save("solved", solved).table if is_large else solved
         else:
-            solved = _solve_in_rounds(rounds, numbered, edges, most)
+            stars = contract(rounds, edges.select("first", "second"), "stars")
+            solved = graph.gather_solved(numbered, stars, _remove(rounds, edges, most))
         made = graph.assemble(numbered, edges, solved, solving, is_large=is_large)
         saved = rounds.job.save("graph", made, graph.COMPONENT_COUNTS)
     rounds.drop("graph")
@@ -155,12 +156,6 @@ def _number_nodes(job: Job, ordered: DataFrame) -> DataFrame:
     first_keys = accumulate((n for _, n in parts), initial=0)
     rows = [(part, first) for (part, _), first in zip(parts, first_keys, strict=False)]
     return graph.number_nodes(ordered, local_table(job.spark, graph.FIRST_KEYS, rows))
-
-
-def _solve_in_rounds(rounds: Rounds, numbered: DataFrame, edges: DataFrame, nodes: int) -> DataFrame:
-    """Return SOLVED, lazily, of more nodes than one task has memory for."""
-    stars = contract(rounds, edges.select("first", "second"), "stars")
-    return graph.gather_solved(numbered, stars, _remove(rounds, edges, nodes))
 
 
 def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
