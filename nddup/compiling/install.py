@@ -33,14 +33,15 @@ if TYPE_CHECKING:  # whether kernels are compiled is asked before numba is loade
     from nddup.ground.arrays import OfNumba
 
 EVENTS = {
-    "_match_sketches": 40, "_read_and_sketch": 65, "_run_as_usual": 45, "_mine_sketches": 65, "_run_embedded": 60,
+    "_mine_as_usual": 40, "_match_sketches": 40, "_read_and_sketch": 65, "_run_as_usual": 45, "_mine_sketches": 65,
+    "_run_embedded": 60,
     "_sketch_and_pair": 110, "_compare_collections": 45, "_cluster_around_leaders": 15, "_check_results": 30,
     "_look_up": 20,
 }  # fmt: skip
 """Functions of `nddup.compiling.warm_up`, and about how often each compiles a kernel or loads one, for the bar."""
 
 ROUNDS = (
-    ("_match_sketches", "_read_and_sketch"), ("_run_as_usual",),
+    ("_mine_as_usual", "_match_sketches", "_read_and_sketch"), ("_run_as_usual",),
     ("_mine_sketches", "_run_embedded", "_sketch_and_pair", "_compare_collections", "_cluster_around_leaders",
      "_check_results", "_look_up"),
 )  # fmt: skip

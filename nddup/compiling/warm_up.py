@@ -17,7 +17,7 @@ from nddup.embedded import steps as engine
 from nddup.embedded.match import PairingOptions, match
 from nddup.embedded.read_records import number_texts
 from nddup.embedded.workers import Workers
-from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.arrays import Ragged, number_keys, take_rows
 from nddup.matching.confirm_texts import bound_common
 from nddup.matching.elements import take_all
 from nddup.matching.lookups import Matching, build_postings, hash_ids, hash_strings
@@ -63,6 +63,7 @@ def call_kernels() -> None:
     """Call every kernel once, those of rare paths too: quick if they are compiled already."""
     _match_sketches()
     _read_and_sketch()
+    _mine_as_usual()
     _run_as_usual()
     _mine_sketches()
     _run_embedded()
@@ -94,6 +95,15 @@ def _read_and_sketch() -> None:
     line = np.frombuffer(b'{"title": "a", "text": "b"}\n', np.uint8)
     read_lines(line, find_ends(line), Keys("text", titles=("title",)), line.size).join("\n")
     markup.strip_markup("<p>")
+    page_limits.trace_elements(np.frombuffer(b"<p>", np.uint8))
+
+
+def _mine_as_usual() -> None:
+    """Call the kernels of components in which not every two documents are alike."""
+    sketches = _sketches()
+    edge, supports = np.array([[0, 1]], np.int32), np.ones(2, np.int32)
+    mine_component(sketches.offsets, sketches.values.view(np.int64), supports, edge, max_sets=9, max_members=9)
+    number_keys(sketches.values)
 
 
 def _match_sketches() -> None:
@@ -157,7 +167,6 @@ def _sketch_and_pair() -> None:
     sketches = _sketches()
     WordSketcher(WordRule("i-match", rule), sketches.values).sketch(text, sizes)
     page_limits.count_parts(b"<p>", is_xml=False)
-    page_limits.trace_elements(np.frombuffer(b"<p>", np.uint8))
     grow_table(np.zeros(2, np.uint64), np.full(2, -1, np.int32))
     for finder in (minhash.Finder(1, 2), minhash.Finder(0, 2)):
         finder.keys(sketches)

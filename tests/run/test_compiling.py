@@ -18,6 +18,7 @@ from nddup.ground import progress
 from nddup.ground.arrays import is_compiled
 from nddup.ground.own_files import KernelFolder
 from nddup.ground.progress import Steps
+from tests.places import ROOT
 
 
 def _want(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
@@ -103,9 +104,8 @@ print("beyond:", *asked[usual:])
 
 
 def test_a_usual_run_calls_usual_kernels(tmp_path: Path) -> None:
-    """Of the bundled pages, at default settings, this process asks for no kernel that USUAL leaves out."""
-    pages = Path(nddup.__file__).with_name("demo") / "boost.jsonl.gz"
-    command = [sys.executable, "-c", ASK, str(pages), "--output", str(tmp_path / "run")]
+    """Of the sample, at default settings, this process asks for no kernel that USUAL leaves out."""
+    command = [sys.executable, "-c", ASK, str(ROOT / "samples/debdocs"), "--output", str(tmp_path / "run")]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert ended.stdout.endswith("beyond:\n")
