@@ -156,7 +156,7 @@ def add_setup(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the command, which has no arguments."""
     add_parser(
         commands, "setup", summary="compile the kernels, once for an installation",
-        description="Compile all kernels, on all cores, in about a minute. A first run compiles those that it needs; an"
+        description="Compile all kernels, on all cores, in minutes. A first run compiles those that it needs; an"
         " image,\nor a machine that many users share, is better set up beforehand. They are kept beside the package; if"
         " its folder\ncannot be written, in $NUMBA_CACHE_DIR or the user's cache.",
     )  # fmt: skip
