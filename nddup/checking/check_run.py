@@ -247,11 +247,12 @@ def _pairs(evidence: Evidence) -> Iterator[Finding]:
 def _missed(evidence: Evidence) -> Finding:
     """Check that the pairs whose sketches are too unlike to be compared are as rare as the margin promises."""
     size, share = evidence.promised.config.sketch.size, evidence.promised.config.pairs.share
-    found = evidence.count("SELECT count(DISTINCT (least(probe, other), greatest(probe, other))) AS n FROM recounted")
+    found = evidence.count(prove_pairs.COUNT_BESIDE_LOW, "recounted", "low_probes")
     expected = chance_missed(size, share) * (found + evidence.missed)
     note = f"{evidence.missed:,} missed, at most {expected:.2g} expected"
     broken = evidence.missed if evidence.missed > expected + 4 * sqrt(expected) + 1 else 0
-    return Finding("pairs: no more are missed by the sketches than expected", evidence.amount, broken, note=note)
+    amount = described(len(evidence.low_probes[0]), evidence.totals[0], "distinct sketches")
+    return Finding("pairs: no more are missed by the sketches than expected", amount, broken, note=note)
 
 
 def _clusters(evidence: Evidence) -> Iterator[Finding]:

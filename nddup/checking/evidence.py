@@ -4,14 +4,16 @@ Each table is made once, when it is first needed; `Evidence.forget` frees all of
 from its metrics and settings alone. The clusters whose conditions are proved are those with the smallest ids.
 """
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cached_property, partial
 from itertools import groupby
-from math import inf
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
 from nddup.checking.compared_texts import claims_of, confirm_pairs, pairs_of, read_whole
@@ -28,8 +30,8 @@ from nddup.sketching.kinds import Kind
 from nddup.sketching.minhash import Bands
 from nddup.verifying.cluster_proofs import Members, Sets, prepare_sets
 from nddup.verifying.cluster_proofs import prove_clusters as prove
-from nddup.verifying.definitions import Definition, Form, Sample, gather
-from nddup.verifying.near_pairs import Probes
+from nddup.verifying.definitions import Definition, Form, Rows, Sample, gather
+from nddup.verifying.near_pairs import Probes, near_each
 
 
 class Promised:
@@ -52,7 +54,9 @@ class Promised:
         """
         pairs, sketch = self.config.pairs, self.config.sketch
         bands = Bands(0, 0) if sketch.verify else bands_of(self.config)
-        share = candidate_share(self.config)
+        share, exact = candidate_share(self.config), Fraction(0)
+        if self.config.pairs.confirm == "resemblance" and self.kind.estimate == "smallest":
+            exact = self.config.pairs.share
         return Definition(
             share.numerator if sketch.verify else bands.rows,
             share.denominator if sketch.verify else 1,
@@ -62,6 +66,8 @@ class Promised:
             MEASURES[pairs.measure].is_directed,
             self.kind.shows_containment,
             *bands,
+            exact.numerator,
+            exact.denominator,
         )
 
     @cached_property
@@ -89,6 +95,11 @@ class Promised:
         candidates = candidate_share(self.config)
         lower = max(2 * candidates - self.config.pairs.share, candidates / 2)
         return self.rule._replace(numerator=lower.numerator, denominator=lower.denominator)
+
+    @property
+    def least(self) -> float:
+        """The least resemblance of two sketches that are candidates; minus infinity where it does not decide."""
+        return self.rule.numerator / self.rule.denominator if self.rule.is_resemblance else -math.inf
 
     @property
     def by_text(self) -> bool:
@@ -178,13 +189,27 @@ fewer probes."""
 NEAR = 2_000_000
 """About the most near-duplicates of all probes together: some 1 GB. More mean fewer probes."""
 
+NEAR_BELOW = 100_000
+"""About the most pairs that are less like than candidates. More mean that fewer probes are compared with them."""
 
-def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen:
+STEPS, STEPS_EACH = 500_000_000, 5_000
+"""About the most ids that probes share with all sketches: some 2 s, and less than a run takes for each sketch.
+More mean fewer probes."""
+
+EXTENSIONS = 1_000_000
+"""About the most sketches that are tried as further members of clusters: one second. More mean fewer clusters."""
+
+
+def choose_clusters(
+    run: FinishedRun, promised: Promised, number: int, near_each: Callable[[Rows, NDArray[np.int64]], float]
+) -> Chosen:
     """Choose some clusters with the sketches of their nodes, and prove the conditions of each on its own.
 
     Args:
         run: the run, with the tables `placed` and `sketches`; the table `held` is added to it.
-        number: number of clusters; fewer are chosen if these have more than `MEMBERS` nodes in total.
+        number: number of clusters; fewer are chosen if these have more than `MEMBERS` nodes in total, or could be
+            extended by more than `EXTENSIONS`.
+        near_each: returns about how many sketches are near one of those at some places in rows.
     """
     run.materialise("held", prove_clusters.hold(number))
     rows = run.sql(prove_clusters.choose(MEMBERS))
@@ -201,7 +226,11 @@ def choose_clusters(run: FinishedRun, promised: Promised, number: int) -> Chosen
 
     nodes = sketches._replace(levels=None)
     places = np.array([order[node] for node in nodes_of], np.int64)
-    members = Members(ends.astype(np.int64), places)
+    if promised.mode.is_mined:  # whatever is near the first member of a set is tried as another one
+        claims = claims[: max(1, int(EXTENSIONS / max(near_each(nodes, places[ends[:-1]]), 1.0)))]
+    ends = ends[: len(claims) + 1].astype(np.int64)
+    places = places[: ends[-1]]
+    members = Members(ends, places)
     proved = prove(nodes, members, promised.rule)
     bounds = np.maximum(proved.bounds, promised.support)
     problems = prove_clusters.describe_wrong(claims, proved, bounds, promised.joint)
@@ -252,24 +281,47 @@ class Evidence:
         return int(row["n"]), int(row["ids"])
 
     @cached_property
-    def probes(self) -> tuple[list[str], Probes]:
-        """The sketches that are compared with all others: all, or those with the smallest SHA-256 of the name."""
+    def affordable(self) -> tuple[list[str], Probes]:
+        """The probes that there would be if each were near to few: those with the smallest SHA-256 of the name."""
         count, ids = self.totals
         number = sample_size(count, count)
         if ids > PROBE_IDS:
             number = max(1, min(number, count * PROBE_IDS // ids))
-        near = self.count("SELECT 2 * count(*) AS n FROM folded", "folded")
-        if self.promised.is_led:
-            near += self.count(prove_keep.NEAR_LEADERS, "leader_nodes")
-        if near > NEAR:
-            number = max(1, min(number, count * NEAR // near))
+        return self._take_probes(number)
 
+    def near_each(self, rule: Definition, rows: Rows | None = None, places: NDArray[np.int64] | None = None) -> float:
+        """Return about how many sketches are near one of all, or of those at some places in `rows`."""
+        names, probes = self.affordable
+        rows = probes.sketches if rows is None else rows
+        places = np.arange(len(rows.offsets) - 1) if places is None else places
+        return near_each(rows, places, probes, rule) * self.totals[0] / max(len(names), 1)
+
+    @cached_property
+    def probes(self) -> tuple[list[str], Probes]:
+        """The sketches that are compared with all others: all, or as many as `NEAR` and `STEPS` allow."""
+        names, probes = self.affordable
+        count = self.totals[0]
+        near, steps = self.near_each(self.promised.rule) * len(names), probes.meetings * count / max(len(names), 1)
+        part = min(NEAR / max(near, 1), (STEPS + STEPS_EACH * count) / max(steps, 1))
+        return self.affordable if part >= 1 else self._take_probes(max(1, int(len(names) * part)))
+
+    def _take_probes(self, number: int) -> tuple[list[str], Probes]:
         self.see("sketches")
         text = prove_pairs.UNLEVELLED
-        if number < count:
+        if number < self.totals[0]:
             text = f"SELECT s.* FROM ({text}) AS s SEMI JOIN (SELECT doc_id FROM docs WHERE doc_id = node AND size > 0 ORDER BY sha2(doc_id, 256) LIMIT {number:d}) AS c ON s.node = c.doc_id"  # noqa: E501, S608 - a number
         names, sketches = prove_pairs.gather_probes(self.run.sql(text))
         return names, Probes(sketches)
+
+    @cached_property
+    def low_probes(self) -> tuple[list[str], Probes]:
+        """The probes that are also compared with what is less like than a candidate: all, or each n-th."""
+        names, probes = self.probes
+        near = int(self.near_each(self.promised.lower_rule) * len(names))
+        if near <= NEAR_BELOW or self.promised.lower_rule == self.promised.rule:
+            return names, probes
+        places = range(0, len(names), -(-near // NEAR_BELOW))
+        return [names[place] for place in places], Probes(gather([probes.sketches.row(place) for place in places]))
 
     @property
     def is_sampled(self) -> bool:
@@ -312,7 +364,7 @@ class Evidence:
         """The clusters whose conditions are proved: those with the smallest ids."""
         number = sample_size(self.clusters, self.totals[0])
         self.see("placed", "sketches")
-        return choose_clusters(self.run, self.promised, number)
+        return choose_clusters(self.run, self.promised, number, partial(self.near_each, self.promised.rule))
 
     @property
     def amount(self) -> str:
@@ -348,8 +400,12 @@ def _forced(run: FinishedRun) -> pa.Table:
 
 
 def _search(evidence: Evidence) -> None:
-    names, probes = evidence.searched
-    kernel = partial(prove_pairs.recount, names=names, probes=probes, rule=evidence.promised.lower_rule)
+    promised, low, searches = evidence.promised, evidence.low_probes, list[prove_pairs.Search]()
+    is_all = low[1] is evidence.probes[1]
+    if not is_all:
+        searches.append(prove_pairs.Search(*low, promised.lower_rule, below=promised.least))
+    searches.append(prove_pairs.Search(*evidence.searched, promised.lower_rule if is_all else promised.rule))
+    kernel = partial(prove_pairs.recount, searches=searches)
     evidence.run.transform(prove_pairs.FOUND_NEAR, prove_pairs.UNLEVELLED, kernel)
 
 
@@ -367,8 +423,7 @@ def _recount(evidence: Evidence) -> None:
     evidence.unproved, evidence.unread, evidence.changed = confirmed.note, confirmed.unread, confirmed.changed
 
     # Pairs below the candidates were compared as well: those that are near by their texts were missed by the sketches.
-    least = promised.rule.numerator / promised.rule.denominator if promised.rule.is_resemblance else -inf
-    is_near, is_candidate = ~np.isnan(confirmed.values), rows["likeness"].to_numpy() >= least
+    is_near, is_candidate = ~np.isnan(confirmed.values), rows["likeness"].to_numpy() >= promised.least
     was_compared = np.zeros(len(is_near), np.bool_)
     was_compared[pairs.of_row[is_candidate]] = True
     evidence.missed = int(np.count_nonzero(is_near & ~was_compared))
@@ -469,6 +524,7 @@ MADE: dict[str, Made] = {
         "docs", prove_documents.name_nodes(prove_documents.HEAVY))),
     "sketches": (("docs",), _asked("sketches", prove_documents.SKETCHES, is_wide=True)),
     "probes": (("sketches",), _listed("probes", "node", lambda evidence: evidence.probes[0])),
+    "low_probes": (("probes",), _listed("low_probes", "node", lambda evidence: evidence.low_probes[0])),
     "found_near": (("sketches", "probes"), _search),
     "recounted": (("found_near", "folded"), _recount),
     "folded": (("docs",), _asked("folded", prove_pairs.FOLDED)),
@@ -494,7 +550,7 @@ MADE: dict[str, Made] = {
     "led_area": (("led_nodes", "leader_nodes"), _asked("led_area", prove_keep.LED_AREA)),
     "offers": (("keeping", "probes", "heads", "commons"), _weigh),
     "heads": (("keeping",), _asked("heads", prove_keep.HEADS)),
-    "commons": (("docs",), _asked("commons", prove_keep.COMMONS)),
+    "commons": (("folded",), _asked("commons", prove_keep.COMMONS)),
     "best": (("offers", "keeping"), _asked("best", prove_keep.BEST)),
     "stars": (("keeping",), _asked("stars", prove_keep.STARS)),
     "met": (("truth",), lambda evidence: evidence.run.materialise(

@@ -26,11 +26,7 @@ class Losing(NamedTuple):
     denominator: int
 
 
-COMMONS = """
-    SELECT least(a.node, b.node) AS node_a, greatest(a.node, b.node) AS node_b, min(p.common) AS common
-    FROM pairs AS p JOIN docs AS a ON p.doc_a = a.doc_id JOIN docs AS b ON p.doc_b = b.doc_id
-    WHERE a.node <> b.node AND p.common IS NOT NULL GROUP BY least(a.node, b.node), greatest(a.node, b.node)
-"""
+COMMONS = "SELECT node_a, node_b, common FROM folded WHERE node_a <> node_b AND common IS NOT NULL"
 """The common shingles of two nodes, as in `pairs`; that they fit the resemblance is proved there."""
 
 KEEPING = """
@@ -65,13 +61,6 @@ LED = f"""
     WHERE {is_before("o", "h")} AND f.node NOT IN (SELECT node FROM leader_nodes)
 """  # noqa: S608 - the text above
 """The nodes that follow a leader: `pairs` has one with a leader before them."""
-
-NEAR_LEADERS = f"""
-    SELECT CAST(coalesce(sum(n * n), 0) AS BIGINT) AS n
-    FROM (SELECT f.node, count(*) AS n FROM ({BOTH_WAYS}) AS f SEMI JOIN leader_nodes USING (node) GROUP BY f.node) AS l
-"""  # noqa: S608 - the text above
-"""About how many near-duplicates the followers of leaders have together: those of one leader are taken for near each
-other. `pairs` does not list them."""
 
 LED_AREA = "SELECT node FROM led_nodes UNION SELECT node FROM leader_nodes"
 

@@ -10,12 +10,14 @@ equal documents cost one comparison. The probes are all nodes or a sample of the
 them.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from nddup.tables import working
 from nddup.verifying.definitions import Definition, Rows, sketch_rows
@@ -83,9 +85,9 @@ FOLDED = """
            count(resemblance) AS estimates, min(overlap) AS low, max(overlap) AS high,
            min(resemblance) AS least, max(resemblance) AS most, min(of_a) AS least_of_a, max(of_a) AS most_of_a,
            min(of_b) AS least_of_b, max(of_b) AS most_of_b, min(edit) AS least_edit, max(edit) AS most_edit,
-           min(doc_a || ' / ' || doc_b) AS sample
+           min(common) AS common, min(doc_a || ' / ' || doc_b) AS sample
     FROM (
-        SELECT p.doc_a, p.doc_b, p.overlap, p.resemblance, p.star, p.edit,
+        SELECT p.doc_a, p.doc_b, p.overlap, p.resemblance, p.star, p.edit, p.common,
                CASE WHEN a.node IS NOT NULL AND b.node IS NOT NULL THEN least(a.node, b.node) END AS node_a,
                CASE WHEN a.node IS NOT NULL AND b.node IS NOT NULL THEN greatest(a.node, b.node) END AS node_b,
                CASE WHEN a.node > b.node THEN p.containment_b ELSE p.containment_a END AS of_a,
@@ -153,6 +155,12 @@ PROMISED = "SELECT r.* FROM recounted AS r ANTI JOIN allowed_missing AS x ON r.p
 COUNT_ALLOWED = "SELECT count(*) AS n FROM (SELECT DISTINCT node_a, node_b FROM allowed_missing) AS each"
 """The number of pairs that may be missing, each once: two probes are in both directions."""
 
+COUNT_BESIDE_LOW = """
+    SELECT count(DISTINCT (least(r.probe, r.other), greatest(r.probe, r.other))) AS n
+    FROM recounted AS r SEMI JOIN low_probes AS l ON r.probe = l.node
+"""
+"""The number of recounted pairs of the probes that were also compared with what is less like than a candidate."""
+
 ROWS, FOUND = 200, 4_000
 """Sketches compared at once, and matches returned at once: a batch of similar sketches has millions."""
 
@@ -174,31 +182,48 @@ def least_size(rule: Definition) -> int:
     return rule.numerator if rule.is_count else 1
 
 
-def recount(batches: Batches, *, names: list[str], probes: Probes, rule: Definition) -> Batches:
+class Search(NamedTuple):
+    """Sketches that all others are compared with."""
+
+    names: list[str]
+    """The node of each probe."""
+
+    probes: Probes
+    rule: Definition
+    below: float = math.inf
+    """Pairs that are as like as this are not returned."""
+
+
+def recount(batches: Batches, *, searches: Sequence[Search]) -> Batches:
     """Make RECOUNTED of distinct sketches (node, sketch, level): compare each with every probe but itself.
 
-    Args:
-        names: the node of each probe.
-
-    Cost: that of `near_pairs.find_near` for each sketch.
+    Cost: that of `near_pairs.find_near` for each sketch and search.
     """
-    named, known = pa.array(names, pa.string()), {name: place for place, name in enumerate(names)}
+    known = [
+        (search, pa.array(search.names, pa.string()), {name: place for place, name in enumerate(search.names)})
+        for search in searches
+    ]
     for batch in batches:
         for low in range(0, len(batch), ROWS):
             some = batch.slice(low, ROWS)
             rows = sketch_rows(some.column("sketch")).at_levels(some.column("level").to_numpy())
             nodes = some.column("node")
-            places = np.array([known.get(node, -1) for node in nodes.to_pylist()], np.int64)
+            for search, named, place_of in known:
+                places = np.array([place_of.get(node, -1) for node in nodes.to_pylist()], np.int64)
+                near = find_near(rows, search.probes, search.rule, places)
+                near = near.take(np.flatnonzero(near.resemblance < search.below))
+                yield from _tell_both(near, named, nodes, places, search.rule)
 
-            near = find_near(rows, probes, rule, places)
-            for start in range(0, len(near.rows), FOUND):
-                few = near.cut(start, start + FOUND)
-                ends = named.take(pa.array(few.probes)), nodes.take(pa.array(few.rows))
-                yield _tell(few, ends, rule)
 
-                # A pair of two probes is found once; this adds its other direction.
-                other = few._replace(within=few.around, around=few.within)
-                yield _tell(other, ends[::-1], rule).filter(pa.array(places[few.rows] >= 0))
+def _tell_both(near: Near, named: pa.Array, nodes: pa.Array, places: NDArray[np.int64], rule: Definition) -> Batches:
+    """Yield the rows of pairs. A pair of two probes is found once; this adds its other direction."""
+    for low in range(0, len(near.rows), FOUND):
+        few = near.take(np.arange(low, min(low + FOUND, len(near.rows))))
+        ends = named.take(pa.array(few.probes)), nodes.take(pa.array(few.rows))
+        yield _tell(few, ends, rule)
+
+        other = few._replace(within=few.around, around=few.within)
+        yield _tell(other, ends[::-1], rule).filter(pa.array(places[few.rows] >= 0))
 
 
 def _tell(near: Near, ends: tuple[pa.Array, pa.Array], rule: Definition) -> pa.RecordBatch:

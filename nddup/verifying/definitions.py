@@ -56,7 +56,8 @@ class Definition(NamedTuple):
     `is_count`: the overlap must reach `numerator`. `is_resemblance`: the resemblance must reach the fraction. Neither:
     the overlap must reach that share of the larger sketch; with `is_containment`, of the smaller one. `sample` says how
     the resemblance is estimated. With `bands`, two signatures that agree in all `rows` slots of a band are near,
-    whatever they share.
+    whatever they share. `exact_numerator / exact_denominator`, if not 0, replaces the threshold of the resemblance for
+    two sketches of fewer than `sample.size` ids: they hold all shingles of their texts, so it is no estimate.
     """
 
     numerator: int
@@ -68,6 +69,8 @@ class Definition(NamedTuple):
     shows_containment: bool = False
     bands: int = 0
     rows: int = 0
+    exact_numerator: int = 0
+    exact_denominator: int = 1
 
 
 USED = ("sketch_a", "sketch_b", "features_a", "features_b")
@@ -232,6 +235,8 @@ def is_near(measured: tuple[int, int, int, int, int], rule: Definition) -> bool:
     if rule.is_count:
         return overlap >= rule.numerator
     if rule.is_resemblance:
+        if rule.exact_numerator and max(first, second) < rule.sample.size:
+            return shared * rule.exact_denominator >= rule.exact_numerator * seen
         return shared * rule.denominator >= rule.numerator * seen
     size = min(first, second) if rule.is_containment else max(first, second)
     return overlap * rule.denominator >= rule.numerator * size

@@ -1,6 +1,7 @@
 """All near-duplicates of some sketches among many, found without the code by which a run searches.
 
     Probes      sketches indexed by feature
+    near_each   about how many probes are near a sketch
     find_near   every overlap of a batch of sketches with ALL probes, without pruning or prefixes; returns the pairs
                 that are near-duplicates by definition
 
@@ -17,13 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import HASH_MULTIPLIER, compiled
-from nddup.verifying.definitions import Definition, Rows, bound_of, is_near, judge
+from nddup.verifying.definitions import Definition, Rows, bound_of, gather, is_near, judge
 
 FOUND = 7
 """Numbers per pair that the kernel returns: place in the batch, probe, and the five results of `compare`."""
 
 BLOCK = 64
 """Overlaps that are tested in one step."""
+
+DRAWN = 256
+"""Sketches that are compared with all probes to estimate how many are near each."""
 
 FEW = 16
 """Up to p / 16 holders are tested one by one; above that, all p counts in blocks are as fast."""
@@ -46,16 +50,9 @@ class Near(NamedTuple):
     around: NDArray[np.float64]
     """Containment of the probe in the batch's sketch."""
 
-    def cut(self, low: int, high: int) -> "Near":
-        """Return the pairs `low` to `high` - 1."""
-        return Near(
-            self.rows[low:high],
-            self.probes[low:high],
-            self.overlap[low:high],
-            self.resemblance[low:high],
-            self.within[low:high],
-            self.around[low:high],
-        )
+    def take(self, pairs: NDArray[np.int64]) -> "Near":
+        """Return some of the pairs."""
+        return Near(*(column[pairs] for column in self))  # type: ignore[arg-type]
 
 
 class Index(NamedTuple):
@@ -83,6 +80,12 @@ class Probes:
         """Index p sketches by feature; p may be 0. Cost: two steps for each of their ids."""
         self.sketches = sketches
         self.index = _index(sketches.offsets, sketches.ids)
+
+    @property
+    def meetings(self) -> int:
+        """How often two probes hold the same id, a probe and itself included: the steps of comparing all with all."""
+        holders = np.diff(self.index.starts)
+        return int(holders @ holders)
 
 
 @compiled
@@ -147,6 +150,19 @@ def find_near(batch: Rows, probes: Probes, rule: Definition, places: NDArray[np.
     found = _find_near(*own, after, *other, probes.index, rule, is_levelled)
     rows, places, overlap, shared, seen, first, second = found.T
     return Near(rows, places, overlap, shared / seen, overlap / first, overlap / second)
+
+
+def near_each(rows: Rows, places: NDArray[np.int64], probes: Probes, rule: Definition) -> float:
+    """Return how many probes are near a sketch, itself included: the mean of about `DRAWN` of those at `places`.
+
+    Cost: that of `find_near` for those drawn.
+    """
+    drawn = (
+        places[np.unique(np.linspace(0, max(len(places) - 1, 0), DRAWN).astype(np.int64))] if len(places) else places
+    )
+    levels = None if rows.levels is None else rows.levels[drawn]
+    sample = gather([rows.row(place) for place in drawn])._replace(levels=levels)
+    return len(find_near(sample, probes, rule).rows) / max(len(drawn), 1)
 
 
 def _plain(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.verifying.definitions import Definition, Rows, Sample, compare, gather, is_near
-from nddup.verifying.near_pairs import Probes, find_near
+from nddup.verifying.near_pairs import Probes, find_near, near_each
 from tests.counted_rows import once
 
 
@@ -16,6 +16,7 @@ def rule(measure: str, numerator: int, denominator: int, size: int) -> Definitio
 
 
 RULES = [rule("count", 3, 1, 12), rule("share", 1, 2, 12), rule("resemblance", 2, 5, 8)]
+RULES += [RULES[2]._replace(exact_numerator=3, exact_denominator=5)]
 sketches = st.lists(st.integers(0, 16), max_size=12, unique=True).map(lambda ids: np.array(sorted(ids), np.uint64))
 
 
@@ -30,6 +31,29 @@ def test_compares_by_definition(first: np.ndarray, second: np.ndarray, size: int
 
     assert measured == (len(both), len(both & sample), len(sample), len(first), len(second))
     assert compare(first, second, Sample(40, by_slots=True), np.uint64(0))[:3] == (len(both), len(both), 40)
+
+
+@given(first=sketches, second=sketches)
+def test_sketches_of_all_shingles_are_judged_exactly(first: np.ndarray, second: np.ndarray) -> None:
+    """Fewer ids than the sample are all there are: the exact threshold decides; else the lower one of candidates."""
+    measured, both, union = compare(first, second, Sample(8), np.uint64(0)), set(first) & set(second), {*first, *second}
+    is_whole = max(len(first), len(second)) < 8
+
+    near = is_near(measured, RULES[3])
+
+    assert near == (5 * len(both) >= 3 * len(union) > 0 if is_whole else is_near(measured, RULES[2]))
+
+
+def test_counts_what_is_near_and_what_meets() -> None:
+    """The mean of drawn sketches is that of all; two probes meet once for each id that both hold."""
+    some = [np.arange(i % 3, 9 + i % 3).astype(np.uint64) for i in range(1_000)]
+    probes, everything = Probes(gather(some)), np.arange(1_000)
+
+    near = near_each(probes.sketches, everything, probes, RULES[2])
+
+    whole = len(find_near(probes.sketches, probes, RULES[2]).rows) / 1_000
+    assert abs(near - whole) < 0.01 * whole
+    assert Probes(gather(some[:5])).meetings == sum(len({*one} & {*other}) for one in some[:5] for other in some[:5])
 
 
 @given(first=sketches, second=sketches, level=st.integers(0, 3))
