@@ -12,6 +12,7 @@ over the tables are in `nddup.checking`, the same for both engines.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
+from textwrap import fill
 from typing import Any
 
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
@@ -52,6 +53,50 @@ class Finding:
         text = f"{verdict:<10} {self.promise} ({self.amount}{'; ' + self.note if self.note else ''})"
         return "\n".join([one_line(text), *(f"           {one_line(example)}" for example in self.examples)])
 
+    @property
+    def topic(self) -> str:
+        """What the promise is about: a table, the files, or how the run adds up."""
+        return self.promise.partition(":")[0]
+
+
+class Screen:
+    """Shows findings as they are proved, a paragraph of at most 80 columns a topic as long as its promises hold.
+
+    What is broken, or not proved, follows with a line of its own.
+
+    Args:
+        show: called with the lines of a topic once it is done.
+        is_full: whether each promise has a line of its own.
+    """
+
+    def __init__(self, show: Callable[[str], None], *, is_full: bool = False) -> None:
+        self._show, self._is_full = show, is_full
+        self._held: list[Finding] = []
+
+    def tell(self, finding: Finding) -> None:
+        """Take the next finding."""
+        if self._held and self._held[0].topic != finding.topic:
+            self.end()
+        self._held.append(finding)
+
+    def end(self) -> None:
+        """Show the topic that is not shown yet."""
+        others = [one.line() for one in self._held if self._is_full or one.broken or one.unproved]
+        sound = [one for one in self._held if not (one.broken or one.unproved)]
+        if sound and not self._is_full:
+            others = [fill(_sum_up(sound), 80, subsequent_indent=" " * 11, break_on_hyphens=False), *others]
+        self._show("".join(f"{line}\n" for line in others))
+        self._held = []
+
+
+def _sum_up(sound: Sequence[Finding]) -> str:
+    """Return the line of promises on one topic that hold: how many, and how much of them was checked."""
+    if len(sound) == 1:
+        return sound[0].line()
+    amounts = dict.fromkeys(finding.amount for finding in sound if finding.amount != "all")
+    said = "; ".join([*amounts, *dict.fromkeys(finding.note for finding in sound if finding.note)])
+    return one_line(f"{'ok':<10} {sound[0].topic}: {len(sound)} promises{f' ({said})' if said else ''}")
+
 
 @dataclass(frozen=True)
 class CheckReport:
@@ -77,7 +122,7 @@ class CheckReport:
         if not self.unproved:
             return "every promise holds"
         reasons = dict.fromkeys(finding.unproved for finding in self.unproved)
-        names = ", ".join(dict.fromkeys(finding.promise.partition(":")[0] for finding in self.unproved))
+        names = ", ".join(dict.fromkeys(finding.topic for finding in self.unproved))
         return one_line(
             f"no promise is broken, but {len(self.unproved)} of {len(self.findings)} were not proved"
             f" ({names}): {'; '.join(reasons)}"

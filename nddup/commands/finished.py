@@ -358,7 +358,8 @@ def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
     parser = add_parser(
         commands, "check", summary="verify the promises of a run",
         description="Recount a finished run, or what `nddup passages` or `nddup split` wrote, by a plain, independent"
-        " method. Exit status 1 if a promise is broken; the last line says what could not be proved.",
+        " method. Exit status 1 if a promise is broken; the last line says what could not be proved. With -v every"
+        " promise has a line.",
     )  # fmt: skip
     add_finished_run(parser)
     parser.add_argument(
@@ -376,13 +377,13 @@ def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def execute_check(options: argparse.Namespace) -> int:
-    """Print a line for each promise as it is proved; return 1 if one is broken."""
+    """Print a line for each topic of promises once it is proved; return 1 if one is broken."""
     for header, check in (("_PASSAGES.json", _check_passages), ("_SPLIT.json", _check_split)):
         if os.access(Path(options.run, header), os.F_OK):  # False where it may not be looked at
             return _tell(check(options.run, is_json=options.json), options)
     with Steps("check", 1) as steps:
         prevent_pandas_import()
-        from nddup.checking.check_run import check_run  # noqa: PLC0415
+        from nddup.checking.check_run import Screen, check_run  # noqa: PLC0415
         from nddup.compiling.install import CHECK, compile_once  # noqa: PLC0415
         from nddup.report.gather import note_check  # noqa: PLC0415
         from nddup.results.opening import open_run  # noqa: PLC0415
@@ -390,10 +391,14 @@ def execute_check(options: argparse.Namespace) -> int:
         compile_once(steps, CHECK)
         steps.begin("open the run")
         run, folder, *_ = open_run(options.run, master=options.master)
+        screen = Screen(
+            lambda lines: None if options.json else steps.print_above(lines), is_full=getattr(options, "verbose", False)
+        )
         report = check_run(
             run, max_rejects=options.max_rejects, begin=lambda step, *at: steps.begin_at(f"check {step}", *at),
-            tell=lambda finding: None if options.json else steps.print_above(f"{finding.line()}\n"),
+            tell=screen.tell,
         )  # fmt: skip
+        screen.end()
         note_check(folder, report.verdict())
     return _tell(report, options)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from nddup.checking.check_run import CheckReport, check_run
+from nddup.checking.check_run import CheckReport, Finding, Screen, check_run
 from nddup.checking.evidence import Evidence
 from nddup.cli import main
 from nddup.engines.duck import DuckRun
@@ -71,6 +71,37 @@ def test_passes_a_sound_run(sound: Path) -> None:
     assert broken(report) == [], report.text()
     assert {finding.amount.split()[0] for finding in report.findings} == {"all"}
     assert report.text() == "\n".join([*told, "every promise holds\n"])
+
+
+def test_a_screen_sums_up_what_holds_and_shows_the_rest_in_full() -> None:
+    """Promises that hold are counted by topic, with what was checked of them; a broken one has its examples."""
+    findings = [
+        Finding("files: as written", "all", 0),
+        *(
+            Finding(f"pairs: {name}", amount, 0, note=note)
+            for name, amount, note in (("a", "all", ""), ("b", "8", "n"))
+        ),
+        Finding("pairs: c", "all", 2, ("x", "y")),
+        Finding("keep: d", "none", 0, unproved="gone"),
+        Finding(f"keep: {'long ' * 19}long", "all", 0),
+    ]
+    shown: list[str] = []
+    screen = Screen(shown.append)
+    for finding in findings:
+        screen.tell(finding)
+    screen.end()
+
+    assert shown == [
+        "ok         files: as written (all)\n",
+        "ok         pairs: 2 promises (8; n)\nBROKEN 2   pairs: c (all)\n           x\n           y\n",
+        f"ok         keep: {'long ' * 11}long\n           {'long ' * 8}(all)\nnot proved keep: d (none)\n",
+    ]
+    full: list[str] = []
+    screen = Screen(full.append, is_full=True)
+    for finding in findings:
+        screen.tell(finding)
+    screen.end()
+    assert "".join(full) == "".join(f"{finding.line()}\n" for finding in findings)
 
 
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
