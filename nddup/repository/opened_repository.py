@@ -257,7 +257,8 @@ class Repository:
                 require_delta(given, reading, output, self._repo.full_name())
             source = find_source(given, config, reading.files)
             if config.keep.read and isinstance(source, Collection):
-                source = with_columns(reading.files, source, config.keep.read, asked="keep.ledger")
+                is_added = bool(self.snapshot.commit.segments)
+                source = with_columns(reading.files, source, config.keep.read, asked="keep.ledger", is_added=is_added)
             batch = read_batch(self.snapshot, source, workers, replace=replace, id_prefix=id_prefix)
             write = None
             if output is not None and isinstance(source, Collection):

@@ -20,12 +20,13 @@ KEEP = {"ledger": ["lang", "licence", "nddup_source"]}
 
 
 def write_batches(folder: Path, seed: int) -> list[list[Row]]:
-    """Write the records in four files, a batch each."""
+    """Write the records in four files, a batch each; the third has no languages."""
     rows = [row for row in write_texts(folder / "all", seed).values() if row["text"].strip()]
     batches = [rows[at::4] for at in range(4)]
     (folder / "in").mkdir()
     for at, batch in enumerate(batches):
-        told = [{name: value for name, value in row.items() if name != "file"} for row in batch]
+        lacking = {"file", "lang"} if at == 2 else {"file"}
+        told = [{name: value for name, value in row.items() if name not in lacking} for row in batch]
         (folder / "in" / f"{at}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
     return batches
 
