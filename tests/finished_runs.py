@@ -56,6 +56,7 @@ def rows_of(output: Path, name: str, columns: Sequence[str] | None = None) -> li
 
 
 def sorted_tables(output: Path) -> dict[str, list[str]]:
-    """Return the sorted rows of each table of a finished local run, as text."""
+    """Return the sorted rows of each table of a finished local run, as text; of `families` too, where there are."""
     LocalFolder(str(output)).open()
-    return {name: rows_of(output, name) for name in RESULTS}
+    names = [*RESULTS, *(["families"] if (output / "families").is_dir() else [])]
+    return {name: rows_of(output, name) for name in names}

@@ -38,6 +38,7 @@ from nddup.settings.plan import record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.sketching.vocabulary import COUNTED
 from nddup.stages import names
+from nddup.stages.onto import count_untold
 from nddup.stages.run import make_run
 from nddup.stages.run_engine import Made, New, RunEngine, Saved
 from nddup.stages.stage import dependencies_of, reads_contents
@@ -241,6 +242,8 @@ class LocalJob(RunEngine):
         self.workers.parts = None  # the places of OLD's records are not known
         pairs = onto.take_over("pairs", paired.pairs).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")])
         counts = {**paired.stage_counts, **onto.counts()}
+        if onto.changed is not None:
+            counts |= count_untold("pairs", old.metrics, counts, self.config)
         return Made(saved={"pairs": self.save("pairs", pairs)}, counts=counts, own=paired)
 
     def cluster(self, sketched: Made, paired: Made) -> Made:
@@ -252,20 +255,21 @@ class LocalJob(RunEngine):
         tables, counts = {name: getattr(found, name) for name in names.COUNTS}, found.counts
         if self._onto is not None and self._onto.changed is not None:
             tables = {name: engine.in_order(name, self._onto.take_over(name, tables[name])) for name in tables}
-            counts = counts | self._count_clusters(tables, counts)
+            counts = counts | self._count_clusters(tables)
+            counts |= count_untold("clusters", self._onto.old.metrics, found.counts, self.config)
         saved = {
             name: self.save(name, tables[name], counts={key: counts[key] for key in keys})
             for name, keys in names.COUNTS.items()
         }
         return Made(saved=saved, counts=counts, own=found)
 
-    def _count_clusters(self, tables: Mapping[str, pa.Table], made: Mapping[str, int]) -> dict[str, int]:
-        asked, before = self.ask(**tables), self._onto.old.metrics["stages"]["clusters"] if self._onto else {}
+    def _count_clusters(self, tables: Mapping[str, pa.Table]) -> dict[str, int]:
+        asked = self.ask(**tables)
         counts = {key: n for name, keys in names.COUNTS.items() if keys for key, n in asked.count(name, keys).items()}
         for table in asked.sql(names.COMPONENTS).to_pylist():
             counts |= table
         asked.forget()
-        return counts | {"largest_component": max(before["largest_component"], made["largest_component"])}
+        return counts
 
     def keep(self, sketched: Made, paired: Made, clustered: Made) -> Made:
         """As `RunEngine.keep`. Sealed last: its note means that all five tables are there, and holds their counts."""

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from nddup.errors import ConfigError, NddupError
 from nddup.ground.shown import JsonValue
+from nddup.mining.modes import MODES
 from nddup.scanning.collection import Batch, Collection, Files, name_fault
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
@@ -38,6 +39,9 @@ IN_ROWS = ("doc_id", "group", "parent", "content_fingerprint", "token_fingerprin
 
 NAMED_BY = {"pairs": "doc_a", "keep": "doc_id", "false_components": "component"}
 """The column of each table that names a document of the component of its row."""
+
+UNTOLD = {"pairs": ("limited",), "clusters": ("largest_component", "led_components")}
+"""Counts of a stage that its tables do not tell; where maximal sets are mined, those tell what is given by leaders."""
 
 
 class Chain(NamedTuple):
@@ -140,6 +144,20 @@ def _at(settings: Mapping[str, Any], name: str) -> JsonValue:
 
 def _spell(value: JsonValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def count_untold(stage: str, old: Mapping[str, Any], made: Mapping[str, int], config: Config) -> dict[str, int]:
+    """Return the counts of `UNTOLD`, of two runs the greater: `nddup check` asks whether there are any.
+
+    Args:
+        stage: `pairs` or `clusters`.
+        old: the metrics of the run that is gone on from.
+        made: the counts of what was made anew.
+        config: the settings of both.
+    """
+    before, is_told = old["stages"][stage], MODES[config.clusters.mode].is_mined
+    untold = (name for name in UNTOLD[stage] if name != "led_components" or not is_told)
+    return {name: max(before[name], made[name]) for name in untold}
 
 
 def whole_of(source: Collection, chain: Chain, files: Files, why: str) -> Collection:

@@ -31,7 +31,7 @@ from nddup.spark.steps.one_task import Decided
 from nddup.spark.steps.state import Job, OldTables, persisted
 from nddup.stages import names
 from nddup.stages.keep import count_kept
-from nddup.stages.onto import IN_ROWS, NAMED_BY
+from nddup.stages.onto import IN_ROWS, NAMED_BY, count_untold
 from nddup.stages.run_engine import NO_COUNTS, Made, Saved
 from nddup.stages.stage import Unpaired
 from nddup.tables import CANDIDATES
@@ -210,7 +210,7 @@ def pair_changed(job: Job, inner: Job, changed: Changed, sketched: Made) -> Made
     pairs = _join(job, changed, "pairs", made)
     whole = sketched.own.documents
     counts = {name: whole.counts[name] for name in ("distinct_sketches", "postings")}
-    counts |= _count_unpaired(job, whole.table)
+    counts |= _count_unpaired(job, whole.table) | count_untold("pairs", changed.old.metrics, made.counts, job.config)
     night = Night(changed, inner, sketches, made)
     return Made(saved={"pairs": pairs}, counts={**made.counts, **counts}, own=night, notes=made.notes)
 
@@ -233,8 +233,7 @@ def cluster_changed(job: Job, night: Night) -> Made:
     counts = {key: n for one in saved.values() for key, n in one.counts.items()}
     for row in asked.sql(names.COMPONENTS).to_pylist():
         counts |= row
-    before = night.changed.old.metrics["stages"]["clusters"]["largest_component"]
-    counts["largest_component"] = max(before, made.counts["largest_component"])
+    counts |= count_untold("clusters", night.changed.old.metrics, made.counts, job.config)
     return Made(saved=saved, counts={**made.counts, **counts}, own=made)
 
 
