@@ -186,8 +186,9 @@ PROBE_IDS = 10_000_000
 """Maximum number of feature ids of all probes together: 80 MB on the driver and in each task. Larger sketches mean
 fewer probes."""
 
-NEAR = 2_000_000
-"""About the most near-duplicates of all probes together: some 1 GB. More mean fewer probes."""
+NEAR, NEAR_LISTED = 500_000, 2_000_000
+"""About the most near-duplicates of all probes together: the first, or up to the second as many as the run lists, some
+1 GB. More mean fewer probes."""
 
 NEAR_BELOW = 100_000
 """About the most pairs that are less like than candidates. More mean that fewer probes are compared with them."""
@@ -302,7 +303,8 @@ class Evidence:
         names, probes = self.affordable
         count = self.totals[0]
         near, steps = self.near_each(self.promised.rule) * len(names), probes.meetings * count / max(len(names), 1)
-        part = min(NEAR / max(near, 1), (STEPS + STEPS_EACH * count) / max(steps, 1))
+        most_near = max(NEAR, min(NEAR_LISTED, 2 * self.run.metrics.stages.pairs.rows_out["pairs"]))
+        part = min(most_near / max(near, 1), (STEPS + STEPS_EACH * count) / max(steps, 1))
         return self.affordable if part >= 1 else self._take_probes(max(1, int(len(names) * part)))
 
     def _take_probes(self, number: int) -> tuple[list[str], Probes]:

@@ -26,7 +26,7 @@ FOUND = 7
 BLOCK = 64
 """Overlaps that are tested in one step."""
 
-DRAWN = 256
+DRAWN = 64
 """Sketches that are compared with all probes to estimate how many are near each."""
 
 FEW = 16

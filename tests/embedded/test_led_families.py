@@ -53,7 +53,8 @@ def test_what_becomes_of_families_is_as_defined(seed: int, tmp_path: Path) -> No
 
 def test_of_too_many_near_duplicates_a_sample_is_recounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of `keep` are compared with `pairs` nevertheless, all of them."""
-    monkeypatch.setattr("nddup.checking.evidence.NEAR", 1)
+    for name in ("NEAR", "NEAR_LISTED"):
+        monkeypatch.setattr(f"nddup.checking.evidence.{name}", 1)
     assert "led" in require_right(2, 4, tmp_path / "in")
     folder = tmp_path / "in" / "run"
     rewrite(folder, "keep", change("leader", lambda _: True, kept=False))

@@ -74,7 +74,7 @@ def test_of_many_less_like_than_candidates_some_are_recounted(tmp_path: Path, mo
     ("limits", "few"),
     [
         pytest.param({"STEPS": 90_000, "STEPS_EACH": 0}, PAIRS, id="shared ids"),
-        pytest.param({"NEAR": 300}, PAIRS, id="near"),
+        pytest.param({"NEAR": 300, "NEAR_LISTED": 300}, PAIRS, id="near"),
         pytest.param({"EXTENSIONS": 300}, "clusters: no document can be added", id="further members"),
     ],
 )
