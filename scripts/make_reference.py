@@ -187,7 +187,8 @@ def _value(value: object) -> str:
 def _kind(kind: Any, default: object, description: str) -> str:  # noqa: ANN401 - an annotation
     """Return the choices or the type with a semicolon; nothing where the default or the description tells them."""
     told = _spelled(kind)
-    is_told = get_origin(kind) is Literal and all(f"`{choice}`:" in description for choice in get_args(kind))
+    one = get_args(kind)[0] if get_origin(kind) is list else kind
+    is_told = get_origin(one) is Literal and all(f"`{choice}`:" in description for choice in get_args(one))
     return "" if is_told or told in (SHOWN.get(type(default)), _spelled(bool)) else f"{told}; "
 
 

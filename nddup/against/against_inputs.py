@@ -150,11 +150,11 @@ def read_items(side: Side, length: int, workers: Workers, spool: Path) -> Items:
     require_few(side, len(good), good["source"], rejects)
     sources, texts = good["source"].to_pylist(), good["text"].to_pylist()
     ids, renamed = _distinct(good["doc_id"].to_pylist(), sources, records[is_good.to_numpy()].tolist())
-    parts = tuple(make_parts(texts, length, workers.memory, spool))
+    parts = tuple(make_parts(texts, length, workers.memory, spool, side.config.tokens.ignored))
     return Items(ids, sources, texts, parts, rejects, renamed)
 
 
-def make_parts(texts: list[str], length: int, memory: Memory, spool: Path) -> Iterator[Part]:
+def make_parts(texts: list[str], length: int, memory: Memory, spool: Path, ignore: tuple[str, ...]) -> Iterator[Part]:
     """Yield the tables, saved and memory-mapped, so that only the table being made takes memory."""
     sizes = np.fromiter((len(text.encode("utf-8", "surrogatepass")) for text in texts), np.int64, len(texts))
     of_texts, longest = OF_TEXT * int(sizes.sum()), OF_SHINGLES * int(sizes.max(initial=0))
@@ -163,7 +163,7 @@ def make_parts(texts: list[str], length: int, memory: Memory, spool: Path) -> It
     for number, rows in enumerate(pieces_of(sizes, min(room, MOST_BYTES))):
         folder = spool / f"shingles-{number}"
         folder.mkdir()
-        make_known(*text_buffers(texts[rows]), length).save(folder)
+        make_known(*text_buffers(texts[rows]), length, ignore=ignore).save(folder)
         yield Part(rows.start, open_known(str(folder)), folder)
 
 

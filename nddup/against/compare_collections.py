@@ -300,7 +300,7 @@ def suppressed_rows(items: Items, judged: Judged) -> pa.Table:
 def _spell(known: Known, number: int) -> str:
     token = int(known.places[number])
     run = known.data[known.starts[token] : known.ends[token + known.length - 1]]
-    return " ".join(tokenise(bytes(run).decode("utf-8", "replace")))
+    return " ".join(tokenise(bytes(run).decode("utf-8", "replace"), known.ignored))
 
 
 def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:

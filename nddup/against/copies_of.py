@@ -122,8 +122,9 @@ def _items_of(texts: list[tuple[str, str]] | str, config: Config, workers: Worke
     if isinstance(texts, str):
         return read_items(find_side(texts, config, "source", LocalStorage()), LENGTH, workers, spool)
     ids, whole = [doc_id for doc_id, _ in texts], [text for _, text in texts]
-    length = max(1, min(LENGTH, *(len(tokenise(text)) for text in whole)))
-    return Items(ids, ids, whole, tuple(make_parts(whole, length, workers.memory, spool)), pa.table({}), 0)
+    ignored = config.tokens.ignored
+    length = max(1, min(LENGTH, *(len(tokenise(text, ignored)) for text in whole)))
+    return Items(ids, ids, whole, tuple(make_parts(whole, length, workers.memory, spool, ignored)), pa.table({}), 0)
 
 
 def _list_copies(run: "FinishedRun", items: Items, shared: Shared) -> Iterator[Copy]:

@@ -14,7 +14,7 @@ from nddup.against.spans import count_characters, fold_tokens, locate_tokens
 from nddup.ground.arrays import compiled, number_keys
 from nddup.sketching.folding import folded_words
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens, roll, shingling
-from nddup.sketching.tokens import WORD_TABLE
+from nddup.sketching.tokens import word_table
 
 ALL = np.uint64(ALL_BITS)
 
@@ -57,13 +57,26 @@ def find_hits(data: NDArray[np.uint8], bounds: NDArray[np.int64], known: Known, 
     """
     rule = shingling(known.length, 1)
     offsets, tokens, numbers, begins, ends, n_shingles = _find(
-        read_only(data), read_only(bounds), WORD_TABLE, known, rule.length, rule.leaving, _largest(bounds), counts
+        read_only(data),
+        read_only(bounds),
+        word_table(known.ignored),
+        known,
+        rule.length,
+        rule.leaving,
+        _largest(bounds),
+        counts,
     )
     return Hits(offsets, tokens, numbers, np.empty(0, np.uint64), begins, ends, n_shingles)
 
 
 def find_possible(
-    data: NDArray[np.uint8], bounds: NDArray[np.int64], words: NDArray[np.uint64], length: int, *, counts: bool = False
+    data: NDArray[np.uint8],
+    bounds: NDArray[np.int64],
+    words: NDArray[np.uint64],
+    length: int,
+    *,
+    counts: bool = False,
+    ignore: tuple[str, ...] = (),
 ) -> Hits:
     """Find every shingle of texts whose fingerprint a filter lets pass.
 
@@ -73,14 +86,15 @@ def find_possible(
         words: the filter, from `shingle_table.make_filter`.
         length: tokens of a shingle.
         counts: whether to count the distinct shingles of texts that have a hit.
+        ignore: names of `respelling.IGNORED`, what tokens leave out.
 
     Returns:
         The hits with their fingerprints: all known shingles, and a few others.
     """
     rule = shingling(length, 1)
     offsets, tokens, keys, begins, ends, n_shingles = _list_possible(
-        read_only(data), read_only(bounds), WORD_TABLE, read_only(words), rule.length, rule.leaving, _largest(bounds),
-        counts,
+        read_only(data), read_only(bounds), word_table(ignore), read_only(words), rule.length, rule.leaving,
+        _largest(bounds), counts,
     )  # fmt: skip
     return Hits(offsets, tokens, np.empty(0, np.int32), keys, begins, ends, n_shingles)
 

@@ -59,10 +59,12 @@ class FilteredShingles:
 
     words: bytes
     length: int
+    ignore: tuple[str, ...] = ()
 
     def find(self, texts: Sequence[str], *, counts: bool) -> Hits:
         """As `Shingles.find`; the hits have keys instead of numbers."""
-        return find_possible(*text_buffers(texts), np.frombuffer(self.words, np.uint64), self.length, counts=counts)
+        words = np.frombuffer(self.words, np.uint64)
+        return find_possible(*text_buffers(texts), words, self.length, counts=counts, ignore=self.ignore)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from nddup.errors import CapacityError
 from nddup.ground.array_files import map_array, write_array
 from nddup.ground.arrays import HASH_MULTIPLIER, compiled
 from nddup.sketching.folding import folded_words
+from nddup.sketching.respelling import IGNORED
 from nddup.sketching.rolling_hash import hash_tokens, roll, shingling
-from nddup.sketching.tokens import WORD_TABLE
+from nddup.sketching.tokens import word_table
 
 BITS_OF_KEY: Final = 16
 
@@ -125,7 +126,8 @@ class Known(NamedTuple):
         places: (d,), a token at which each shingle begins.
         slots: hash table of numbers with open addressing, at most half full; -1 where free.
         words: the filter of the keys (`make_filter`).
-        rule: (2,), uint64: the length of a shingle, and the mask of the fingerprint bits that count.
+        rule: (3,), uint64: the length of a shingle, the mask of the fingerprint bits that count, and what tokens leave
+            out: a bit for each name of `respelling.IGNORED`.
     """
 
     data: NDArray[np.uint8]
@@ -147,6 +149,11 @@ class Known(NamedTuple):
         """Tokens of a shingle."""
         return int(self.rule[0])
 
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """What tokens leave out."""
+        return tuple(name for bit, name in enumerate(IGNORED) if int(self.rule[2]) >> bit & 1)
+
     def save(self, folder: Path) -> None:
         """Write the arrays into a folder that exists; `open_known` maps them."""
         for name, array in self._asdict().items():
@@ -166,7 +173,14 @@ def read_only(array: Values) -> Values:
     return same
 
 
-def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, *, mask: int = ALL_BITS) -> Known:
+def make_known(
+    data: NDArray[np.uint8],
+    bounds: NDArray[np.int64],
+    length: int,
+    *,
+    mask: int = ALL_BITS,
+    ignore: tuple[str, ...] = (),
+) -> Known:
     """Make the table of the shingles of some texts.
 
     Args:
@@ -174,6 +188,7 @@ def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, 
         bounds: (n + 1,), where each text begins and ends.
         length: tokens of a shingle, at least 1.
         mask: the bits of a fingerprint that count; it changes the cost, not which shingles are the same.
+        ignore: names of `respelling.IGNORED`, what tokens leave out.
 
     Returns:
         The table; without shingles if all texts are short, or there are none.
@@ -190,7 +205,7 @@ def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, 
     hashes, firsts = np.empty(room, np.uint64), np.zeros(len(bounds), np.int64)
     data, bounds = read_only(data), read_only(bounds)
     folded, heads = np.empty(8 * folded_words(len(data)) + len(bounds), np.uint8), np.empty(room, np.uint32)
-    n_tokens, n_folded = _locate(data, bounds, WORD_TABLE, starts, ends, folded, heads, hashes, firsts)
+    n_tokens, n_folded = _locate(data, bounds, word_table(ignore), starts, ends, folded, heads, hashes, firsts)
     starts, ends, heads = starts[:n_tokens].copy(), ends[:n_tokens].copy(), heads[:n_tokens].copy()
     folded = folded[:n_folded].copy()
 
@@ -205,7 +220,8 @@ def make_known(data: NDArray[np.uint8], bounds: NDArray[np.int64], length: int, 
     )  # fmt: skip
 
     keys = keys[:count].copy()
-    rules = np.array([length, mask], np.uint64)
+    bits = sum(1 << bit for bit, name in enumerate(IGNORED) if name in ignore)
+    rules = np.array([length, mask, bits], np.uint64)
     arrays: list[NDArray[Any]] = [
         data, bounds, starts, ends, folded, heads, firsts, numbers, keys, places[:count].copy(), slots,
         make_filter(keys), rules,

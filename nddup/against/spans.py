@@ -142,7 +142,7 @@ def locate_tokens(
         data: UTF-8, (b,).
         start: first byte of the text.
         end: the byte after the text.
-        table: `tokens.WORD_TABLE`.
+        table: of `tokens.word_table`.
         starts: output, the first byte of each token; needs room for `most_tokens(end - start)`.
         ends: output, the byte after the last character of each token; needs the same room.
     """
@@ -184,7 +184,7 @@ def fold_tokens(
         data: UTF-8, (b,).
         start: first byte of the text.
         end: the byte after the text.
-        table: `tokens.WORD_TABLE`.
+        table: of `tokens.word_table`.
         folded: output, with room for `8 * folding.folded_words(end - start)`.
         heads: output, the first byte of each token in `folded`; needs room for `most_tokens(end - start)`.
     """

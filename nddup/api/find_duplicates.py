@@ -42,9 +42,9 @@ from nddup.settings.schema import (
     LexiconConfig,
     LocalConfig,
     PairsConfig,
-    ShingleConfig,
     SketchConfig,
 )
+from nddup.settings.sections import ShingleConfig, TokensConfig
 from nddup.stages.inputs_found import read_forced
 from nddup.stages.run import find_clusters
 from nddup.stages.stage import metrics_of
@@ -64,6 +64,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     progress: bool | None = None,
     engine: Literal["auto", "local", "spark"] = "auto",
     input: InputConfig | Mapping[str, Any] | None = None,  # noqa: A002 - the name of the section
+    tokens: TokensConfig | Mapping[str, Any] | None = None,
     shingle: ShingleConfig | Mapping[str, Any] | None = None,
     sketch: SketchConfig | Mapping[str, Any] | None = None,
     lexicon: LexiconConfig | Mapping[str, Any] | None = None,
@@ -91,6 +92,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
             of the logger `nddup`. True: these lines go to standard error. False: no output.
         engine: `spark` requires a Spark DataFrame.
         input: how texts are read; keys about files have no effect.
+        tokens: differences of spelling that do not count, such as `tokens={"ignore": ["numbers"]}`.
         shingle: what a feature is.
         sketch: how a document is reduced to a sketch.
         lexicon: settings of the kinds made of words.
@@ -123,8 +125,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
             df.join(run.keep.where("kept"), df.url == run.keep.doc_id, "left_semi").write.parquet("kept")
     """
     sections = {
-        "input": input, "shingle": shingle, "sketch": sketch, "lexicon": lexicon, "pairs": pairs, "clusters": clusters,
-        "keep": keep, "local": local, "spark": spark,
+        "input": input, "tokens": tokens, "shingle": shingle, "sketch": sketch, "lexicon": lexicon, "pairs": pairs,
+        "clusters": clusters, "keep": keep, "local": local, "spark": spark,
     }  # fmt: skip
     given = settings | {name: section for name, section in sections.items() if section is not None}
     nested = nest_settings(given, origin="find_duplicates") | ({"engine": engine} if engine != "auto" else {})

@@ -287,7 +287,9 @@ class _Edits:
         from nddup.sketching.tokens import list_tokens  # noqa: PLC0415
 
         self.share = Fraction(repr(config.pairs.edit_threshold))
-        self._tokens = {name: list_tokens(text, config.shingle.unit) for name, text in texts.items()}
+        self._tokens = {
+            name: list_tokens(text, config.shingle.unit, config.tokens.ignored) for name, text in texts.items()
+        }
         self._budget = MOST_CELLS
 
     def measure(self, names: pa.StringArray, first: NDArray[np.int64], second: NDArray[np.int64]) -> Fractions:
@@ -311,7 +313,7 @@ class _Shingles:
 
     def __init__(self, texts: Mapping[str, str], config: Config) -> None:
         self.share = config.pairs.share
-        self._texts, self._shingle = texts, config.shingle
+        self._texts, self._shingle, self._ignored = texts, config.shingle, config.tokens.ignored
         self._budget = MOST_SHINGLES
 
     def measure(self, names: pa.StringArray, first: NDArray[np.int64], second: NDArray[np.int64]) -> Fractions:
@@ -323,7 +325,7 @@ class _Shingles:
         for name in names.take(pa.array(used)).to_pylist():
             if self._budget <= 0:
                 break
-            tokens = list_tokens(self._texts[name], self._shingle.unit)
+            tokens = list_tokens(self._texts[name], self._shingle.unit, self._ignored)
             sets.append(list_shingles(tokens, self._shingle.length, self._shingle.offset))
             self._budget -= len(sets[-1])
         places = np.full(len(names), -1)

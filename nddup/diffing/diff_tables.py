@@ -29,7 +29,7 @@ from nddup.storage.local_storage import LocalStorage, require_apart, written_apa
 from nddup.tables import DOCUMENTS, KEEP, NAMES
 from nddup.tables.features import DIFF_TABLES
 
-DECIDING = ("input", "shingle", "sketch", "pairs", "keep")
+DECIDING = ("input", "tokens", "shingle", "sketch", "pairs", "keep")
 """The sections of the settings that decide verdicts; `lexicon` too, for the kinds of words."""
 
 NOT_DECIDING = frozenset(

@@ -136,6 +136,7 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
     heading = [f"sketch: {kind.name}, {KINDS[kind.name].says}"]
     if not (kind.is_of_words or kind.name == "whole"):
         heading.append(f"features: {config.shingle.length}-{config.shingle.unit} shingles")
+    heading += [f"ignored in tokens: {', '.join(config.tokens.ignore)}"] if config.tokens.ignore else []
     heading += [*_pairs_of(config), ""]
     mark = float(config.pairs.share) if config.pairs.confirm == "resemblance" else found.mark
     edits = [] if kind.is_of_words or kind.name == "whole" else [_edits(config, mark)]

@@ -153,7 +153,8 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
     config = source.config
     memory = Memory(memory_of(config), advice=ADVICE)
     with Workers(processes_of(config), spool=spool / "rows", progress=report_to(steps), memory=memory) as workers:
-        read = workers.scan(source.collection, HashRecords(text_rule(config)), record_limits(config))
+        consumer = HashRecords(text_rule(config), config.tokens.ignored)
+        read = workers.scan(source.collection, consumer, record_limits(config))
     rows = in_collection_order(read, source.collection)
     records = pa.array(number_in_file(rows["source"]))
     rows = rows.append_column("record", records)
@@ -181,7 +182,8 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
     others = (
         read.select(places).join(good.select(places), places, join_type="left anti") if len(read) > len(good) else None
     )
-    found = Documents(good.select(["doc_id", *places, "url", "text"]), hashes_of(good), rejects)
+    named = good.select(["doc_id", *places, "url", "text"])
+    found = Documents(named, hashes_of(good), rejects, ignore=config.tokens.ignored)
     return found if others is None else replace(found, others=others)
 
 

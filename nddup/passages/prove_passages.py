@@ -84,7 +84,7 @@ def _same_texts(documents: Documents, passages: pa.Table, occurrences: pa.Table)
     for batch in occurrences.to_batches(max_chunksize=10_000):
         rows = batch.to_pylist()
         parts = [texts.get(row["doc_id"], "")[row["char"] : row["char_end"]].encode() for row in rows]
-        hashed = hash_rows(*join_encoded(parts))
+        hashed = hash_rows(*join_encoded(parts), ignore=documents.ignore)
         values = memoryview(hashed.values.view(np.uint8))  # type: ignore[arg-type, unused-ignore] # an array is a buffer
         for place, row in enumerate(rows):
             low, high = int(hashed.offsets[place]), int(hashed.offsets[place + 1])
@@ -173,7 +173,7 @@ def _kept_right(documents: Documents, tables: dict[str, pa.Table], source: Sourc
     Documents of which no token is left, nor one of a mark, are not looked for. `whole` is how many could not be cut, as
     the summary said.
     """
-    mark = hash_rows(*join_encoded([source.config.passages.replace.encode()])).values
+    mark = hash_rows(*join_encoded([source.config.passages.replace.encode()]), ignore=documents.ignore).values
     expected = _list_left(documents, tables, source, mark)
     found = _read_kept(source, path) if any(expected.values()) else {}
     broken: list[str] = []
@@ -229,7 +229,7 @@ def _read_kept(source: Source, path: str) -> dict[str, list[Hashes]]:
     for file in (Path(path, TEXTS), *([Path(path, "kept")] if config.output.kept == "jsonl" else [])):
         lines += [json.loads(line) for part in file.glob("*.jsonl") for line in part.read_bytes().splitlines()]
     texts = [line["text"].encode() for line in sorted(lines, key=itemgetter("id"))]
-    found[TEXTS] = _rows_of(hash_rows(*join_encoded(texts)))
+    found[TEXTS] = _rows_of(hash_rows(*join_encoded(texts), ignore=config.tokens.ignored))
     if config.output.kept == AS_INPUT and set(source.collection.files):
         documents = _read_again(source, f"{path}/kept")
         for name, one in zip(documents.rows["source"].to_pylist(), _rows_of(documents.hashes), strict=True):

@@ -29,7 +29,7 @@ from nddup.rewriting.cut_records import cut_text
 from nddup.rewriting.verdicts import NAMES, SPANS
 from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded
 from nddup.sketching.rolling_hash import hash_rows, most_tokens
-from nddup.sketching.tokens import WORD_TABLE
+from nddup.sketching.tokens import word_table
 from nddup.tables import TYPES, Table
 from nddup.tables.features import CUTS, HASHED, OCCURRENCES, PASSAGES, REPEATING
 
@@ -41,10 +41,11 @@ BLOCK = 8
 class HashRecords:
     """Makes one row per record: a document with its text and token hashes, or a reject with its reason.
 
-    Without `hashes` their lists are empty, and the tokens are counted alone.
+    Without `hashes` their lists are empty, and the tokens are counted alone. `ignore`: what tokens leave out.
     """
 
     rule: TextRule
+    ignore: tuple[str, ...] = ()
     hashes: bool = True
     table: ClassVar[Table] = HASHED
 
@@ -56,7 +57,7 @@ class HashRecords:
             rows = [self._row_of(one) for one in some]
             *values, texts = zip(*rows, strict=True)
             data, bounds = join_encoded(texts)
-            hashed = hash_rows(data, bounds)
+            hashed = hash_rows(data, bounds, ignore=self.ignore)
             columns = [pa.array(column, kind) for column, kind in zip(values, kinds, strict=True)]
             ends = pa.py_buffer(bounds.astype(np.int32))
             columns.append(pa.StringArray.from_buffers(len(rows), ends, pa.py_buffer(data)))
@@ -94,7 +95,11 @@ def hashes_of(rows: pa.Table) -> Ragged:
 
 
 def find_characters(
-    texts: list[bytes], offsets: NDArray[np.int64], firsts: NDArray[np.int64], ends: NDArray[np.int64]
+    texts: list[bytes],
+    offsets: NDArray[np.int64],
+    firsts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    ignore: tuple[str, ...] = (),
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first character of runs of tokens, and the one after their last.
 
@@ -103,11 +108,13 @@ def find_characters(
         offsets: (n + 1,), the runs of text i are those from `offsets[i]` to `offsets[i + 1]`.
         firsts: the first token of each run.
         ends: the token after the last of each run, greater than the first.
+        ignore: what tokens leave out.
 
     Cost: each text with runs is read once more.
     """
     data, bounds = join_encoded(texts)
-    return _find_characters(read_only(data), read_only(bounds), WORD_TABLE, *map(read_only, (offsets, firsts, ends)))
+    table, runs = word_table(ignore), map(read_only, (offsets, firsts, ends))
+    return _find_characters(read_only(data), read_only(bounds), table, *runs)
 
 
 @compiled
@@ -147,12 +154,14 @@ class Documents:
         hashes: the hashes of their tokens.
         rejects: REJECTS.
         others: `source` and `record` of those that could be read and do not count, as a run did not keep them.
+        ignore: what tokens leave out.
     """
 
     rows: pa.Table
     hashes: Ragged
     rejects: pa.Table
     others: pa.Table = field(default_factory=lambda: NO_PLACES)
+    ignore: tuple[str, ...] = ()
 
 
 def make_tables(documents: Documents, repeats: Repeats, min_left: int) -> dict[str, pa.Table]:
@@ -259,7 +268,7 @@ def _characters(documents: Documents, runs: Sequence[Runs]) -> list[tuple[NDArra
         offsets = bounds[low : low + len(texts) + 1]
         some = slice(int(offsets[0]), int(offsets[-1]))
         if some.start < some.stop:
-            found = find_characters(texts, offsets - some.start, firsts[some], ends[some])
+            found = find_characters(texts, offsets - some.start, firsts[some], ends[some], documents.ignore)
             begins[order[some]], stops[order[some]] = found
     cuts = np.cumsum([len(one) for one, _, _ in runs])[:-1]
     return list(zip(np.split(begins, cuts), np.split(stops, cuts), strict=True))

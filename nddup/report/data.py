@@ -28,6 +28,7 @@ from nddup.report.content import LENGTHS, UNREAD, AboutDocuments, Content, Famil
 from nddup.report.for_review import decisive_of, is_resemblance_exact
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
+from nddup.sketching.respelling import NUMBER, respelt
 
 DOCUMENTS_EACH = 5_000
 
@@ -272,7 +273,7 @@ def summarise(
         "news": shown.news,
         "components": shown.components,
         "disagreements": shown.disagreements,
-        "shingle": _shingle(settings["shingle"]),
+        "shingle": compared_by(settings),
         "rule": {
             **{name: settings["pairs"][name] for name in ("measure", "threshold")},
             "exact": is_resemblance_exact(settings),
@@ -331,11 +332,18 @@ def _short(shown: Content, longest: Sequence[int], least: int) -> dict[str, Any]
     return {"tokens": SHORT, "clusters": len(sizes), "largest": max(sizes, default=0), "min_tokens": least}
 
 
-def _shingle(shingle: Mapping[str, Any]) -> dict[str, int]:
-    """Return the shingles for comparing two texts on the page: the run's, or 3 words if the run's are of characters."""
-    if shingle["unit"] != "word":
-        return {"length": 3, "offset": 1}
-    return {"length": shingle["length"], "offset": shingle["offset"]}
+def compared_by(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the shingles for comparing two texts on the page: the run's, or 3 words if the run's are of characters.
+
+    Where tokens ignore anything, also what becomes of characters, `respelt`, and of numbers, `number`.
+    """
+    shingle, ignore = settings["shingle"], tuple(settings.get("tokens", {}).get("ignore", ()))
+    is_word = shingle["unit"] == "word"
+    lengths = {"length": shingle["length"] if is_word else 3, "offset": shingle["offset"] if is_word else 1}
+    if not ignore:
+        return lengths
+    characters = {chr(code): chr(other) if other else "" for code, other in respelt(ignore).items()}
+    return {**lengths, "respelt": characters, "number": NUMBER if "numbers" in ignore else None}
 
 
 def _stage(name: str, stage: StageMetrics) -> dict[str, Any]:

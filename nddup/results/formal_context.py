@@ -212,7 +212,7 @@ def describe_extent(run: FinishedRun, cluster: str, size: int, *, master: str | 
     except NddupError as error:
         return [f"  common text: not shown, {error}"]
     names = members[cluster]
-    of = Shingles(run.metrics.settings["shingle"])
+    of = Shingles(run.metrics.settings)
     rows = [of.tokenise(texts[name]) for name in names]
     found = find_extent([row.tokens for row in rows], of.length, of.offset)
     part = "" if len(names) == size else f" of the first {len(names):,} members"
@@ -243,7 +243,7 @@ def extent_lines(run: FinishedRun, *, master: str | None) -> Iterator[str]:
     Cost: the texts of all members are read, in passes of `TOGETHER` members over their files.
     """
     yield csv_line(COLUMNS)
-    of = Shingles(run.metrics.settings["shingle"])
+    of = Shingles(run.metrics.settings)
     for some in _portions(run.sql(CLUSTERS).to_pylist()):
         members, texts = _read(run, [row["cluster_id"] for row in some], master=master)
         rows = {name: of.tokens(text) for name, text in texts.items()}
@@ -255,17 +255,18 @@ def extent_lines(run: FinishedRun, *, master: str | None) -> Iterator[str]:
 
 
 class Shingles:
-    """How a run makes shingles of a text: `shingle.length`, `shingle.offset` and `shingle.unit`."""
+    """How a run makes shingles of a text: the sections `shingle` and `tokens` of its settings."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self.length, self.offset = int(settings["length"]), int(settings["offset"])
-        self.unit = str(settings["unit"])
+        shingle = settings["shingle"]
+        self.length, self.offset = int(shingle["length"]), int(shingle["offset"])
+        self.unit, self.ignore = str(shingle["unit"]), tuple(settings.get("tokens", {}).get("ignore", ()))
 
     def tokens(self, text: str) -> list[str]:
         """Return the tokens that shingles are made of: words, or characters with one blank between two words."""
         from nddup.sketching.tokens import list_tokens  # noqa: PLC0415 - loads its tables
 
-        return list_tokens(text, self.unit)
+        return list_tokens(text, self.unit, self.ignore)
 
     def tokenise(self, text: str) -> Text:
         """Return a text with its tokens, and for words where each lies."""
@@ -274,12 +275,12 @@ class Shingles:
             return Text(text, tokens, None)
         from nddup.against.spans import locate_tokens  # noqa: PLC0415 - compiled code
         from nddup.sketching.rolling_hash import most_tokens  # noqa: PLC0415
-        from nddup.sketching.tokens import WORD_TABLE  # noqa: PLC0415
+        from nddup.sketching.tokens import word_table  # noqa: PLC0415
 
         data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
         room = most_tokens(len(data))
         starts, ends = np.empty(room, np.int32), np.empty(room, np.int32)
-        number = locate_tokens(data, 0, len(data), WORD_TABLE, starts, ends)
+        number = locate_tokens(data, 0, len(data), word_table(self.ignore), starts, ends)
         # Bytes become characters: each begins with the only byte that does not continue another.
         before = np.concatenate([[0], np.cumsum(data & 0xC0 != 0x80)])  # noqa: PLR2004 - UTF-8
         return Text(text, tokens, np.stack([before[starts[:number]], before[ends[:number]]], axis=1))

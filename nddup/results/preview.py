@@ -196,7 +196,7 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
         text = read.text
         name = one_line(record.doc_id or f"{file.source}#{place}")
         lines.append(f"  record {place:<4}{name}  {one_line(record.url)}".rstrip())
-        lines.append(f"             {counted(len(tokenise(text)), 'token')}: {_short(text)}")
+        lines.append(f"             {counted(len(tokenise(text, config.tokens.ignored)), 'token')}: {_short(text)}")
 
     reasons = Counter(record.reason for _, record in rejects)
     whole = ", all there are" if len(found) < RECORDS and not _is_remote(file.path) else ""

@@ -195,7 +195,7 @@ class Tokens:
         from nddup.sketching.rolling_hash import fingerprint_rows, hash_rows  # noqa: PLC0415
 
         if self.confirm == "edit":
-            rows = hash_rows(data, bounds, self.recipe.unit)
+            rows = hash_rows(data, bounds, self.recipe.unit, self.recipe.ignore)
         else:
             whole = make_sketches(data, bounds, self.recipe)
             rows = Ragged(whole.offsets, whole.ids)

@@ -120,7 +120,9 @@ def _sketch_and_mark(
             made = cut_sketches(whole, rule.recipe.size)
         return made, fingerprint_rows(Ragged(whole.offsets, whole.ids))
     made = sketch_texts(data, bounds, rule)
-    return made, fingerprint_rows(hash_rows(data, bounds, rule.recipe.unit)) if rule.confirm == "edit" else None
+    if rule.confirm != "edit":
+        return made, None
+    return made, fingerprint_rows(hash_rows(data, bounds, rule.recipe.unit, rule.recipe.ignore))
 
 
 def _row_of(one: LocatedRecord, rule: SketchRule) -> _Row:

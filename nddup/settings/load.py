@@ -27,7 +27,8 @@ from nddup.settings import profiles
 from nddup.settings.plan import find_conflicts
 from nddup.settings.read_yaml import LONGEST as LONGEST_YAML
 from nddup.settings.read_yaml import UNREADABLE, RepeatedKeyError, read_yaml, yaml_reason
-from nddup.settings.schema import Config, Section
+from nddup.settings.schema import Config
+from nddup.settings.sections import Section
 from nddup.settings.stored import CALLERS, take_deciding
 
 PREFIX = "NDDUP_"

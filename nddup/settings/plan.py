@@ -145,6 +145,7 @@ def recipe_of(config: Config) -> "Recipe":
         growth=sketch.growth,
         tagged=sketch.tagged,
         words=words_of(config),
+        ignore=config.tokens.ignored,
     )
 
 
@@ -157,7 +158,9 @@ def words_of(config: Config) -> "WordRule | None":
     from nddup.sketching.word_sketches import WordRule  # noqa: PLC0415
 
     given = config.lexicon
-    lexicon = LexiconRule(tuple(given.languages), given.stems, given.stop_words, repr(given.low), repr(given.high))
+    lexicon = LexiconRule(
+        tuple(given.languages), given.stems, given.stop_words, repr(given.low), repr(given.high), config.tokens.ignored
+    )
     kind = cast("WordKind", config.sketch.kind)
     return WordRule(kind, lexicon, given.letters, given.copies, given.left_out, config.sketch.seed)
 
@@ -424,7 +427,7 @@ def processes_of(config: Config) -> int:
 def is_usual(config: Config) -> bool:
     """Return whether a run calls the kernels of the default settings alone (`nddup.compiling.install.USUAL`)."""
     others = [key for section in (config.sketch, config.lexicon, config.clusters) for key in _changed(section)]
-    others += set(_changed(config.pairs)) - {"threshold", "confirm"}
+    others += [*config.tokens.ignore, *(set(_changed(config.pairs)) - {"threshold", "confirm"})]
     is_default = config.pairs.confirm == "resemblance" and config.shingle.unit == "word"
     return is_default and not others and config.keep.max_lost is None
 

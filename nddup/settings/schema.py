@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from nddup.ground.shown import MOST_BYTES, parse_size
 from nddup.matching.measures import MEASURES
 from nddup.matching.preference import Order, read_columns, read_glob, read_order
 from nddup.mining.modes import MODES
 from nddup.reading.formats import FORMATS
+from nddup.settings.sections import AgainstConfig, PassagesConfig, Section, ShingleConfig, TokensConfig
 from nddup.settings.weights import Schedule, require_table
 from nddup.sketching.kinds import KINDS
 
@@ -24,62 +25,6 @@ else:  # the choices, read from where each is declared
     Format, Kind, Measure, Mode = (Literal[tuple(declared)] for declared in (FORMATS, KINDS, MEASURES, MODES))
 
 COUNTABLE = [measure.name for measure in MEASURES.values() if measure.takes_count]
-
-
-class Section(BaseModel):
-    """A frozen section that refuses unknown keys and values of another type."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    @field_validator("*")
-    @classmethod
-    def _fits_a_table(cls, value: object) -> object:
-        """Refuse numbers that a 64-bit column of Spark cannot hold."""
-        if isinstance(value, int) and abs(value) >= 1 << 63:
-            raise ValueError("expected a number of fewer than 19 digits")
-        return value
-
-
-class AgainstConfig(Section):
-    """`nddup against`: which shingles count, and which items can be judged."""
-
-    max_document_frequency: int = Field(
-        1_000,
-        ge=1,
-        description="a shingle in more documents of A than this, of distinct content, is suppressed and listed",
-    )
-    min_shingles: int = Field(
-        5, ge=1, description="an item of fewer distinct shingles, or with fewer left after suppression, is not testable"
-    )
-
-
-class PassagesConfig(Section):
-    """`nddup passages`: which runs of tokens are repeated, and what is done with their other copies."""
-
-    min_tokens: int = Field(
-        50,
-        ge=1,
-        le=10_000,
-        description="tokens of the shortest run that counts as repeated; far below 50, common phrases are",
-    )
-    within: bool = Field(
-        default=False, description="also find what is repeated within one document; then only its first place stays"
-    )
-    replace: str = Field(
-        "", description="text in the place of what was cut; by default none, and a blank where words would touch"
-    )
-    min_left: int = Field(
-        1,
-        ge=0,
-        description="a document left with fewer tokens after cutting is dropped and listed; 0: none is; at most"
-        " min_tokens: no first place is lost",
-    )
-
-    @model_validator(mode="after")
-    def _keeps_first_places(self) -> Self:
-        if self.min_left > self.min_tokens:
-            raise ValueError(f"min_left {self.min_left}: expected at most min_tokens, {self.min_tokens}")
-        return self
 
 
 SOURCE_COLUMN = "nddup_source"
@@ -376,14 +321,6 @@ class InputConfig(Section):
         return size
 
 
-class ShingleConfig(Section):
-    """What a feature is. Longer shingles match less often by chance, but each edit changes more of them."""
-
-    length: int = Field(5, ge=1, le=1000, description="tokens per shingle; one changed word changes so many shingles")
-    offset: int = Field(1, ge=1, le=1000, description="tokens from the start of one shingle to the start of the next")
-    unit: Literal["word", "char"] = Field("word", description="what a token is: a word, or a single character")
-
-
 class SketchConfig(Section):
     """How documents are sketched. The standard error of a resemblance r is at most sqrt(r(1-r)/size): 0.028 at 0.8.
 
@@ -617,6 +554,7 @@ class Config(Section):
         " every INPUT is a local file and nothing requires Spark. The tables are the same",
     )
     input: InputConfig = InputConfig()
+    tokens: TokensConfig = TokensConfig()
     shingle: ShingleConfig = ShingleConfig()
     sketch: SketchConfig = SketchConfig()
     lexicon: LexiconConfig = LexiconConfig()

@@ -5,7 +5,8 @@
 
 Most characters become another one whatever stands around them: those are written at once. A mark that may compose, a
 vowel of Hangul, a character that becomes several: for these the last written character is taken back, and normalised
-together with all marks that follow (`_fold_cluster`).
+together with all marks that follow (`_fold_cluster`). Long runs of ASCII, Russian and Latin-1 are those of
+`block_folding`.
 
 The kernels are called by `rolling_hash`, which hashes the tokens, and by `against`, which compares them.
 """
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import compiled
+from nddup.sketching.block_folding import BEYOND_ASCII, BLOCK, LONG, ONE, fold_ascii, fold_blocks, is_ascii
 from nddup.sketching.tokens import (
     ABOVE,
     ALONE,
@@ -37,6 +39,7 @@ from nddup.sketching.tokens import (
     LEADS,
     LETTER_I,
     MARK,
+    NUMBERS,
     OF_ALONE,
     OF_MARK,
     ORDER,
@@ -50,8 +53,6 @@ from nddup.sketching.tokens import (
     VOWELS,
 )
 
-BEYOND_ASCII: Final = 0x80
-
 # What was written last.
 GAP, IN_WORD, STANDING = 0, 1, 2
 
@@ -61,18 +62,12 @@ PADDING: Final = 16
 FEW: Final = 32
 """More marks than this on one letter are ordered by counting: an insertion sort would take quadratic time."""
 
-BLOCK: Final = 32
-"""Bytes of ASCII normalised at once."""
-
 MOST_PLAIN: Final = 2
 """ASCII characters in a row that are normalised one by one among others: blanks and stops between words."""
 
-NONE, ONE, TWO, THREE, SIX, TWELVE = (np.uint64(n) for n in (0, 1, 2, 3, 6, 12))
-LONG: Final = np.uint64(BLOCK)
+NONE, TWO, THREE, SIX, TWELVE = (np.uint64(n) for n in (0, 2, 3, 6, 12))
 MOST_PATIENCE: Final = 32 * BLOCK
 """Bytes until the next block is tried after a long text in another script."""
-ZERO, BIT, UP_10, UP_20, DOWN_20 = (np.uint8(n) for n in (0, 1, 0x10, 0x20, 0xE0))
-
 PARTS: Final = 64
 """First room for the characters of a cluster."""
 
@@ -159,86 +154,6 @@ def folded_words(n_bytes: int) -> int:
 
 
 @compiled
-def _is_ascii(data: NDArray[np.uint8], source: np.uint64) -> bool:
-    seen = ZERO
-    for k in range(BLOCK):
-        seen |= data[source + np.uint64(k)]
-    return seen < BEYOND_ASCII  # type: ignore[return-value]
-
-
-@compiled
-def _fold_ascii(data: NDArray[np.uint8], source: np.uint64, folded: NDArray[np.uint8], target: np.uint64) -> None:
-    """Normalise a block of ASCII without a branch that depends on the text; a separator becomes 0."""
-    for k in range(BLOCK):
-        c = data[source + np.uint64(k)]
-        is_upper = (c >= 0x41) & (c <= 0x5A)
-        is_word = ((c >= 0x61) & (c <= 0x7A)) | ((c >= 0x30) & (c <= 0x39)) | (c == 0x5F) | is_upper
-        folded[target + np.uint64(k)] = (c | (0x20 if is_upper else 0)) if is_word else 0
-
-
-@compiled
-def _fold_blocks(
-    data: NDArray[np.uint8], source: np.uint64, end: np.uint64, folded: NDArray[np.uint8], target: np.uint64
-) -> np.uint64:
-    """Normalise whole blocks of ASCII, Russian letters and Latin-1; return the bytes read, and written.
-
-    As in `_fold_ascii`, no step depends on the text within a block, so a processor takes many bytes at once: in UTF-8
-    these characters take one or two bytes, and become letters of as many, or zero bytes.
-
-        C2    signs before U+00B2, ¶ · » are separators; the others, ª and the soft hyphen end the blocks
-        C3    À to Þ become the letter 20 after them; × ß ÷ end the blocks
-        D0    Ѐ to Џ and Р to Я become letters whose first byte is D1, А to П do not
-        D1    р to џ are small; what follows them ends the blocks
-
-    Args:
-        data: UTF-8, (b,).
-        source: the first byte of a character; at least one byte is before it.
-        end: the byte after the text; at least one byte of it is left.
-        folded: written.
-        target: where.
-    """
-    first = source
-    while source + LONG < end:
-        if _is_ascii(data, source):
-            _fold_ascii(data, source, folded, target)
-            source += LONG
-            target += LONG
-            continue
-
-        fault = ZERO
-        for k in range(BLOCK):
-            c, p = data[source + np.uint64(k)], data[source + np.uint64(k) - ONE]
-            is_second = BIT if (c >= 0x80) & (c < 0xC0) else ZERO
-            is_wanted = BIT if (p == 0xD0) | (p == 0xD1) | (p == 0xC3) | (p == 0xC2) else ZERO
-            is_sign = (c < 0xB2) | (c == 0xB6) | (c == 0xB7) | (c == 0xBB)
-            of_c2 = (p == 0xC2) & ((c == 0xAA) | (c == 0xAD) | (not is_sign))
-            of_c3 = (p == 0xC3) & ((c == 0x97) | (c == 0x9F) | (c == 0xB7))
-            other = (c >= 0xC0) & (c != 0xD0) & (c != 0xD1) & (c != 0xC3) & (c != 0xC2)
-            is_other = BIT if of_c2 | of_c3 | ((p == 0xD1) & (c >= 0xA0)) | other else ZERO
-            fault = np.uint8(fault | is_second ^ is_wanted | is_other)
-        if fault:
-            break
-
-        for k in range(BLOCK):
-            at = source + np.uint64(k)
-            c, p, n = data[at], data[at - ONE], data[at + ONE]
-            is_upper = (c >= 0x41) & (c <= 0x5A)
-            is_word = ((c >= 0x61) & (c <= 0x7A)) | ((c >= 0x30) & (c <= 0x39)) | (c == 0x5F) | is_upper
-            plain = np.uint8(c | (0x20 if is_upper else 0)) if is_word else ZERO
-            russian = UP_10 if c < 0x90 else UP_20 if c < 0xA0 else DOWN_20 if c < 0xB0 else ZERO
-            shift = russian if p == 0xD0 else UP_20 if (p == 0xC3) & (c < 0x9F) else ZERO
-            lead = BIT if (c == 0xD0) & ((n < 0x90) | ((n >= 0xA0) & (n < 0xB0))) else ZERO
-            long = ZERO if (p == 0xC2) | (c == 0xC2) else np.uint8(np.uint8(c + shift) + lead)
-            folded[target + np.uint64(k)] = plain if c < 0x80 else long
-
-        # The next block begins with the last character if only its first byte was in this one.
-        step = LONG - ONE if data[source + LONG - ONE] >= 0xC0 else LONG
-        source += step
-        target += step
-    return source - first
-
-
-@compiled
 def _last_written(folded: NDArray[np.uint8], at: int) -> int:
     """Return the character before `at`, which has one or two bytes; 0 for a zero byte."""
     last = byte_at(folded, at - 1)
@@ -260,7 +175,7 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
         data: UTF-8, (b,).
         start: first byte of the text.
         end: the byte after the text.
-        table: `tokens.WORD_TABLE`.
+        table: of `tokens.word_table`.
         apart: whether characters of spaceless scripts stand alone; else they are like letters of a word.
         folded: written: the tokens as UTF-8, zero bytes between them, `PADDING` zero bytes at the end; needs room for
             `8 * folded_words(end - start)`.
@@ -275,8 +190,8 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
         if code < BEYOND_ASCII:
             folded[at] = 0
             source, target, stop = np.uint64(i), np.uint64(at + 1 if last == STANDING else at), np.uint64(end)
-            while source + LONG < stop and _is_ascii(data, source):
-                _fold_ascii(data, source, folded, target)
+            while source + LONG < stop and is_ascii(data, source):
+                fold_ascii(data, source, folded, target)
                 source += LONG
                 target += LONG
             while source < stop and data[source] < BEYOND_ASCII:
@@ -290,7 +205,7 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
 
         if code < 0xE0 and last != STANDING:
             if i >= by_blocks and (code == 0xC3 or code == 0xD0 or code == 0xD1):  # noqa: PLR1714 - as machine code
-                taken = signed(_fold_blocks(data, np.uint64(i), np.uint64(end), folded, np.uint64(at)))
+                taken = signed(fold_blocks(data, np.uint64(i), np.uint64(end), folded, np.uint64(at)))
                 patience = BLOCK if taken else min(2 * patience, MOST_PATIENCE)
                 by_blocks = i + taken + patience
                 if taken:
@@ -440,7 +355,24 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
 
     for pad in range(PADDING):
         folded[at + pad] = 0
+    if table[NUMBERS]:
+        _hide_numbers(folded, at)
     return at
+
+
+@compiled
+def _hide_numbers(folded: NDArray[np.uint8], size: int) -> None:
+    """Make each run of digits alone between zero bytes a single 0; its other bytes become zero bytes."""
+    begin = 0
+    while begin < size:
+        end, is_number = begin, True
+        while folded[end]:  # zero bytes follow the text
+            is_number &= 0x30 <= folded[end] <= 0x39
+            end += 1
+        if is_number and end > begin:
+            folded[begin] = 0x30
+            folded[begin + 1 : end] = 0
+        begin = end + 1
 
 
 @compiled

@@ -28,7 +28,7 @@ from nddup.sketching.rolling_hash import (
     roll,
     shingling,
 )
-from nddup.sketching.tokens import WORD_TABLE
+from nddup.sketching.tokens import word_table
 
 BITS: Final = 64
 BIT: Final = np.uint32(1)
@@ -249,6 +249,7 @@ def sketch_texts(
     size: int = 200,
     seed: int = 1,
     characters: bool = False,
+    ignore: tuple[str, ...] = (),
 ) -> Sketches:
     """Make the min-s sketches of texts.
 
@@ -269,6 +270,7 @@ def sketch_texts(
             it is 0.028 for s = 200, and half of that for four times the ids.
         seed: chooses the permutation; any integer, taken modulo 2**64.
         characters: whether the tokens are characters, as `rolling_hash.hash_characters` says, instead of words.
+        ignore: names of `respelling.IGNORED`, what tokens leave out.
 
     Returns:
         One sketch per text, in the order given. A text without tokens has an empty sketch and no features.
@@ -301,5 +303,5 @@ def sketch_texts(
     )
 
     rule = _Rule(shingling(length, offset), mix_keys(seed), min(size, NO_LIMIT), characters)
-    _sketch_batch(read_only(data), read_only(bounds), WORD_TABLE, rule, sketches)
+    _sketch_batch(read_only(data), read_only(bounds), word_table(ignore), rule, sketches)
     return sketches._replace(ids=sketches.ids[: sketches.offsets[-1]].copy())

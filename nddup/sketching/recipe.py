@@ -50,7 +50,7 @@ from nddup.sketching.rolling_hash import (
     roll,
     shingling,
 )
-from nddup.sketching.tokens import FULL_FORMAT, SKETCH_FORMAT, WORD_TABLE
+from nddup.sketching.tokens import FULL_FORMAT, SKETCH_FORMAT, word_table
 from nddup.sketching.word_sketches import WordRule
 
 LEVEL_BITS: Final = 6
@@ -293,7 +293,11 @@ def roll_rabin(
 
 
 def digest_texts(
-    data: NDArray[np.uint8], offsets: NDArray[np.int32] | NDArray[np.int64], *, unit: str = "word"
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int32] | NDArray[np.int64],
+    *,
+    unit: str = "word",
+    ignore: tuple[str, ...] = (),
 ) -> Sketches:
     r"""Make the sketches of texts.
 
@@ -306,6 +310,7 @@ def digest_texts(
         data: UTF-8, as for `min_s.sketch_texts`.
         offsets: (d + 1,), as there.
         unit: the tokens that are compared, `word` or `char`.
+        ignore: names of `respelling.IGNORED`, what tokens leave out.
 
     Returns:
         One sketch per text. `n_features` is `IDS`; 0 for a text without tokens, whose sketch is empty.
@@ -325,11 +330,11 @@ def digest_texts(
     room = most_characters(longest) if unit == "char" else most_tokens(longest)
     hashes = np.empty(room + 1, np.uint64)
 
-    text = read_only(data)
+    text, table = read_only(data), word_table(ignore)
     n_tokens = np.zeros(n_texts, np.int32)
     digests: list[bytes] = []
     for d in range(n_texts):
-        n_tokens[d] = hash_text(text, bounds[d], bounds[d + 1], WORD_TABLE, hashes)
+        n_tokens[d] = hash_text(text, bounds[d], bounds[d + 1], table, hashes)
         if n_tokens[d]:
             digests.append(blake2b(hashes[: n_tokens[d]].tobytes(), digest_size=8 * IDS).digest())
 
@@ -364,6 +369,7 @@ class Recipe:
             rounded up.
         tagged: whether ids of different slots differ; if not, a `min-perm` sketch is the set of its minima.
         words: for a kind of words instead of shingles, everything that decides its sketches (`word_sketches`).
+        ignore: what tokens leave out, names of `respelling.IGNORED` in its order.
 
     Sources:
         Broder 1997, On the resemblance and containment of documents (MIN_s, MOD_m, V_i).
@@ -383,13 +389,16 @@ class Recipe:
     growth: str = "fixed"
     tagged: bool = True
     words: WordRule | None = None
+    ignore: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """The recipe and the sketch format as a line. Sketches can be compared only if their keys are equal."""
         if self.words is not None:
             return f"kind={self.kind} {self.words.key} format={SKETCH_FORMAT}"
-        text = " ".join(f"{name}={value}" for name, value in asdict(self).items() if name != "words")
+        values = {name: value for name, value in asdict(self).items() if name not in ("words", "ignore")}
+        values |= {"ignore": "+".join(self.ignore)} if self.ignore else {}  # else the key is that of earlier versions
+        text = " ".join(f"{name}={value}" for name, value in values.items())
         return f"{text} format={FULL_FORMAT}"
 
     @property
@@ -443,6 +452,7 @@ class _Sketcher:
         self._shingles = shingling(recipe.length, recipe.offset)
         self._rabin = rabin_tables(recipe.bits, recipe.length, recipe.seed) if recipe.fingerprint == "rabin" else None
 
+        self._table = word_table(recipe.ignore)
         self._hash = hash_characters if recipe.unit == "char" else hash_tokens
         room = most_characters(most_bytes) if recipe.unit == "char" else most_tokens(most_bytes)
         self._hashes = np.empty(room + 1, np.uint64)
@@ -451,7 +461,7 @@ class _Sketcher:
 
     def read(self, data: NDArray[np.uint8], start: int, end: int) -> _Document:
         """Read the text `data[start:end]`."""
-        n_tokens = self._hash(data, start, end, WORD_TABLE, self._hashes)
+        n_tokens = self._hash(data, start, end, self._table, self._hashes)
         length, offset, leaving = self._shingles
         if self._rabin is None:
             count = roll(self._hashes, n_tokens, length, offset, leaving, self._fingerprints)
@@ -527,10 +537,11 @@ def make_sketches(
             size=recipe.size,
             seed=recipe.seed,
             characters=recipe.unit == "char",
+            ignore=recipe.ignore,
         )
 
     if recipe.kind == "whole":
-        return digest_texts(data, offsets, unit=recipe.unit)
+        return digest_texts(data, offsets, unit=recipe.unit, ignore=recipe.ignore)
 
     bounds = check_texts(data, offsets, length=recipe.length, offset=recipe.offset, size=recipe.size)
     n_texts = max(bounds.size - 1, 0)

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, compiled
-from nddup.sketching.folding import BEYOND_ASCII, byte_at, decode, fold_text, folded_words, signed
-from nddup.sketching.tokens import CLASS, CLASS_SHIFT, FACTS, OF_MARK, UNKNOWN, WORD_TABLE
+from nddup.sketching.block_folding import BEYOND_ASCII
+from nddup.sketching.folding import byte_at, decode, fold_text, folded_words, signed
+from nddup.sketching.tokens import CLASS, CLASS_SHIFT, FACTS, OF_MARK, UNKNOWN, WORD_TABLE, word_table
 
 TOKEN_SEED: Final = np.uint64(0xCBF29CE484222325)  # FNV-1a's basis
 TOKEN_FACTOR: Final = np.uint64(0xD6E8FEB86659FD93)  # odd, with bits set throughout
@@ -128,7 +129,7 @@ def hash_tokens(
         data: UTF-8, (b,).
         start: first byte of the text.
         end: the byte after the text.
-        table: `tokens.WORD_TABLE`.
+        table: of `tokens.word_table`.
         hashes: written; room for `most_tokens(end - start) + 1`.
 
     Cost: some 2 ns per byte of English text; scratch of 2 bytes per byte, of which those that are used are touched.
@@ -334,7 +335,9 @@ def _finish_eight(state: np.uint64, eight: np.uint64, length: np.uint64) -> np.u
     return finish_token((state ^ eight) * TOKEN_FACTOR, length)
 
 
-def hash_rows(data: NDArray[np.uint8], bounds: NDArray[np.int64], unit: str = "word") -> Ragged:
+def hash_rows(
+    data: NDArray[np.uint8], bounds: NDArray[np.int64], unit: str = "word", ignore: tuple[str, ...] = ()
+) -> Ragged:
     """
     Hash the tokens of texts.
 
@@ -345,13 +348,14 @@ def hash_rows(data: NDArray[np.uint8], bounds: NDArray[np.int64], unit: str = "w
         data: the texts as UTF-8, one after another.
         bounds: (n + 1,), text i is `data[bounds[i]:bounds[i + 1]]`.
         unit: what a token is, `word` or `char`.
+        ignore: names of `respelling.IGNORED`.
 
     Returns:
         n rows, the token hashes of each text in order; the row of a text without tokens is empty.
 
     Cost: some 5 ns per byte. Memory: 4 bytes per byte for words, 8 for characters.
     """
-    return Ragged(*_hash_rows(data, bounds, WORD_TABLE, unit == "char"))
+    return Ragged(*_hash_rows(data, bounds, word_table(ignore), unit == "char"))
 
 
 def fingerprint_rows(rows: Ragged) -> list[bytes]:

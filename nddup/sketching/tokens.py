@@ -1,6 +1,7 @@
 """Tokens: text -> normalised words, by a table that the compiled sketching kernels share.
 
     read_word_table    lines of `word_table.txt`  -> version of Unicode, table
+    word_table         names of what is ignored   -> the table for the kernels
     tokenise           text                       -> its tokens, in order
     normalise          text                       -> the text as tokens see it
     character_class    a normalised character     -> OF_WORD, OF_ALONE, OF_MARK, or 0 for a separator
@@ -14,10 +15,13 @@ characters of scripts written without spaces stand alone.
 import re
 from functools import lru_cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nddup.sketching.respelling import NUMBER, respelt
 
 N_CODES: Final = 0x110000
 
@@ -53,6 +57,9 @@ COMPOSED: Final = SECONDS + JOIN_ROOM
 # The fourth part has the characters of each spelling, after their number.
 SPELLINGS: Final = COMPOSED + JOIN_ROOM
 SPELLING_ROOM: Final = 1024
+
+NUMBERS: Final = SPELLINGS + SPELLING_ROOM
+"""The last entry: 1 if every token of digits alone is one and the same (`tokens.ignore`)."""
 
 LETTER_I: Final = 0x69
 DOT_ABOVE: Final = 0x307
@@ -112,7 +119,7 @@ def read_word_table(text: str) -> tuple[str, NDArray[np.uint32]]:
             raise ValueError(f"a word table has lines of {', '.join(_KINDS[1:])}, not {kind!r}")
         lines[kind].append(fields)
 
-    table = np.zeros(SPELLINGS + SPELLING_ROOM, dtype=np.uint32)
+    table = np.zeros(NUMBERS + 1, dtype=np.uint32)
     entries, facts = table[:N_CODES], table[FACTS : FACTS + N_CODES]
     for kind, entry, fact in (("word", WORD, OF_WORD), ("alone", ALONE, OF_ALONE), ("mark", MARK, OF_MARK)):
         codes, _ = _expand(lines[kind])
@@ -177,8 +184,27 @@ TOKEN_TABLE_VERSION, WORD_TABLE = read_word_table(
 )
 
 
-def tokenise(text: str) -> list[str]:
-    """Return the tokens of a text, in order, normalised.
+@lru_cache(maxsize=2)
+def word_table(ignore: tuple[str, ...] = ()) -> NDArray[np.uint32]:
+    """Return the table by which the kernels make tokens; without `ignore`, names of `respelling.IGNORED`, WORD_TABLE.
+
+    Cost: a copy of 9 MB for another choice than the last.
+    """
+    if not ignore:
+        return WORD_TABLE
+    table = WORD_TABLE.copy()
+    for code, other in respelt(ignore).items():
+        if other is None:
+            table[code] = DROPPED
+        else:
+            table[[code, FACTS + code]] = WORD_TABLE[[other, FACTS + other]]
+    table[NUMBERS] = "numbers" in ignore
+    table.flags.writeable = False
+    return table
+
+
+def tokenise(text: str, ignore: tuple[str, ...] = ()) -> list[str]:
+    """Return the tokens of a text, in order, normalised; `ignore`: names of `respelling.IGNORED`.
 
     For display, for lists of words, and for `check`. `rolling_hash.hash_tokens` finds the same without a Python object
     per token.
@@ -192,9 +218,12 @@ def tokenise(text: str) -> list[str]:
         >>> tokenise("A rose is a ROSE; 薔薇は薔薇")
         ['a', 'rose', 'is', 'a', 'rose', '薔', '薇', 'は', '薔', '薇']
     """
+    if ignore:
+        tokens = tokenise(text.translate(respelt(ignore)))
+        return [NUMBER if _is_number(token) else token for token in tokens] if "numbers" in ignore else tokens
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
-    tokens: list[str] = []
+    tokens = []
     for piece in _PIECE.findall(text):
         if piece.isascii():
             tokens.append(piece.lower())
@@ -203,13 +232,14 @@ def tokenise(text: str) -> list[str]:
     return tokens
 
 
-def list_tokens(text: str, unit: str) -> list[str]:
+def list_tokens(text: str, unit: str, ignore: tuple[str, ...] = ()) -> list[str]:
     """Return the tokens of a text that shingles are made of, in order: its words, or its characters.
 
     Args:
         text: any text.
         unit: `word`, as `tokenise`; or `char`, each word character with its marks, and one blank for everything between
             two words.
+        ignore: names of `respelling.IGNORED`. A number is a word of digits alone in both units.
 
     Returns:
         The tokens; none if the text has only separators. `rolling_hash.hash_rows` hashes the same.
@@ -219,8 +249,11 @@ def list_tokens(text: str, unit: str) -> list[str]:
         ['a', ' ', 'r', 'o', 's', 'e', ' ', 'i', 's']
     """
     if unit == "word":
-        return tokenise(text)
-    tokens: list[str] = []
+        return tokenise(text, ignore)
+    if ignore:
+        tokens = list_tokens(text.translate(respelt(ignore)), unit)
+        return _hide_numbers(tokens) if "numbers" in ignore else tokens
+    tokens = []
     is_gap = False
     for character in normalise(text):
         kind = character_class(character)
@@ -231,6 +264,17 @@ def list_tokens(text: str, unit: str) -> list[str]:
             tokens.append(character)
         is_gap = not kind or (is_gap and kind == OF_MARK)
     return tokens
+
+
+def _is_number(token: str) -> bool:
+    return token.isascii() and token.isdigit()
+
+
+def _hide_numbers(characters: list[str]) -> list[str]:
+    """Replace the characters between two blanks by `NUMBER` where all are digits."""
+    words = [list(group) for is_blank, group in groupby(characters, " ".__eq__) if not is_blank]
+    hidden = ([NUMBER] if all(map(_is_number, word)) else word for word in words)
+    return [one for word in hidden for one in (" ", *word)][1:]
 
 
 @lru_cache(maxsize=1 << 17)

@@ -29,7 +29,7 @@ from nddup.ground.arrays import HASH_MULTIPLIER, compiled
 from nddup.sketching.folding import fold_text, folded_words, signed
 from nddup.sketching.min_s import read_only
 from nddup.sketching.rolling_hash import ONE, most_tokens, read_token
-from nddup.sketching.tokens import OF_MARK, TOKEN_TABLE_VERSION, WORD_TABLE, character_class, decompose, tokenise
+from nddup.sketching.tokens import OF_MARK, TOKEN_TABLE_VERSION, character_class, decompose, tokenise, word_table
 
 WORD_BITS: Final = np.uint64(64)
 FREE: Final = np.int32(-1)
@@ -157,7 +157,7 @@ def number_words(
     Args:
         data: UTF-8, (b,); text i is `data[bounds[i]:bounds[i + 1]]`.
         bounds: (d + 1,).
-        table: `tokens.WORD_TABLE`.
+        table: of `tokens.word_table`.
         words: a hash table: hashes of words, with a power of two slots; and their numbers, `FREE` in a free slot.
         found: written.
         progress: where to continue.
@@ -214,12 +214,18 @@ class Vocabulary:
         introduce: called with new words, normalised, in the order of their numbers; each word comes once.
         forget: called when numbering starts again at 0, because there were more than `most` words.
         most: number of distinct words above which the vocabulary starts again at the next piece of text.
+        ignore: names of `respelling.IGNORED`, what tokens leave out.
     """
 
     def __init__(
-        self, introduce: Callable[[list[str]], None], forget: Callable[[], None], most: int = MOST_WORDS
+        self,
+        introduce: Callable[[list[str]], None],
+        forget: Callable[[], None],
+        most: int = MOST_WORDS,
+        ignore: tuple[str, ...] = (),
     ) -> None:
         self._introduce = introduce
+        self._table = word_table(ignore)
         self._forget = forget
         self._most = most
         self.clear()
@@ -244,7 +250,7 @@ class Vocabulary:
         progress = Position(0, 0, 0, known, 0)
         while True:
             words = self._keys, self._numbers
-            progress = Position(*number_words(data, bounds, WORD_TABLE, words, found, progress))
+            progress = Position(*number_words(data, bounds, self._table, words, found, progress))
             if progress.text == bounds.size - 1:
                 break
             self._keys, self._numbers = grow_table(*words)
@@ -286,6 +292,7 @@ class Terms:
         languages: from `LANGUAGES`, in order; with none, every word is its own term.
         stems: whether words are stemmed.
         stops: whether stop words are left out.
+        ignore: what their tokens leave out.
 
     Raises:
         ValueError: for an unknown language.
@@ -299,12 +306,16 @@ class Terms:
         Pamulaparty, Rao, Rao 2014, A near-duplicate detection algorithm to facilitate document clustering (keywords).
     """
 
-    def __init__(self, languages: Iterable[str], *, stems: bool = True, stops: bool = True) -> None:
+    def __init__(
+        self, languages: Iterable[str], *, stems: bool = True, stops: bool = True, ignore: tuple[str, ...] = ()
+    ) -> None:
         chosen = tuple(languages)
         for language in chosen:
             if language not in LANGUAGES:
                 raise ValueError(f"unknown language {language!r}; there are {', '.join(LANGUAGES)}")
-        self.stop_words = frozenset().union(*(_stop_words(language) for language in chosen)) if stops else frozenset()
+        self.stop_words = (
+            frozenset().union(*(_stop_words(language, ignore) for language in chosen)) if stops else frozenset()
+        )
         first = {LANGUAGES[language]: language for language in reversed(chosen)} if stems else {}
         self._stemmers: list[tuple[str, str, Any]] = [
             (*SCRIPTS[script], Stemmer.Stemmer(language, 0)) for script, language in first.items()
@@ -371,8 +382,8 @@ def _position(letter: str) -> str:
 
 
 @cache
-def _stop_words(language: str) -> frozenset[str]:
-    return frozenset(token for entry in stop_words.get_stop_words(language) for token in tokenise(entry))
+def _stop_words(language: str, ignore: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(token for entry in stop_words.get_stop_words(language) for token in tokenise(entry, ignore))
 
 
 @dataclass(frozen=True)
@@ -393,13 +404,15 @@ class LexiconRule:
     stops: bool
     low: str
     high: str
+    ignore: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """The rule and the versions of its data as a line. If equal, the same texts give the same lexicon."""
+        ignored = f" ignore={'+'.join(self.ignore)}" if self.ignore else ""
         return (
             f"languages={'+'.join(self.languages) or 'none'} stems={self.stems} stops={self.stops} low={self.low}"
-            f" high={self.high} terms={TERM_FORMAT}/unicode-{TOKEN_TABLE_VERSION}/{versions_of_terms()}"
+            f" high={self.high} terms={TERM_FORMAT}/unicode-{TOKEN_TABLE_VERSION}/{versions_of_terms()}{ignored}"
         )
 
     def interval(self, commonest: int) -> tuple[int, int]:
@@ -413,7 +426,7 @@ class LexiconRule:
 
     def terms(self) -> Terms:
         """Make the mapping from words to terms."""
-        return Terms(self.languages, stems=self.stems, stops=self.stops)
+        return Terms(self.languages, stems=self.stems, stops=self.stops, ignore=self.ignore)
 
 
 class Counted(NamedTuple):
@@ -435,7 +448,7 @@ class TermCounts:
     def __init__(self, rule: LexiconRule, most: int = MOST_WORDS, *, least_tokens: int = 0) -> None:
         self._terms = rule.terms()
         self._least_tokens = least_tokens
-        self._vocabulary = Vocabulary(self._introduce, self._put_aside, most)
+        self._vocabulary = Vocabulary(self._introduce, self._put_aside, most, rule.ignore)
         self._aside: list[Counted] = []
         self._texts = 0
         self._start()

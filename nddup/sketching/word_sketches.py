@@ -85,7 +85,7 @@ class WordSketcher:
         self._rule = rule
         self._lexicon = lexicon
         self._terms = rule.lexicon.terms()
-        self._vocabulary = Vocabulary(self._introduce, self._start, most)
+        self._vocabulary = Vocabulary(self._introduce, self._start, most, rule.lexicon.ignore)
         copies = [mix_keys(rule.seed + i) for i in range(rule.copies + 1)]
         self._keys = np.array(copies, np.uint64).reshape(-1, 2)
         self._from = np.uint64(int(rule.left_out * 2**64))

@@ -156,7 +156,8 @@ def _find_source(spark: SparkSession, inputs: Sequence[str], config: Config) -> 
 def _read(spark: SparkSession, source: Source) -> Iterator[_Read]:
     """Read the records once, or twice if Spark skipped a record or cut one in two; errors as of `find_on_spark`."""
     collection, config = source.collection, source.config
-    consumer, limits, files = HashRecords(text_rule(config), hashes=False), record_limits(config), files_of(spark)
+    consumer = HashRecords(text_rule(config), config.tokens.ignored, hashes=False)
+    limits, files = record_limits(config), files_of(spark)
     with set_to(spark, splitting(spark)):
         found, seen = scan_counting(spark, collection, consumer, files=files, limits=limits)
         with persisted(found) as rows:
@@ -230,7 +231,7 @@ def _find(spark: SparkSession, source: Source, read: _Read, output: str, steps: 
     memory = task_memory(access_of(spark).settings())
     needed = max(1, math.ceil(OF_TOKEN * read.tokens / free_memory(memory)))
     partitions = tasks_of(spark, config, needed, memory, f"{read.tokens:,} tokens")
-    rule = passages.PassageRule(settings.min_tokens, settings.within, partitions)
+    rule = passages.PassageRule(settings.min_tokens, settings.within, partitions, config.tokens.ignored)
     wanted = passages.Wanted(
         settings.min_left, settings.replace, is_judged=AS_INPUT in (config.output.kept, config.output.tagged)
     )
@@ -410,7 +411,7 @@ def share_on_spark(workers: WorkersOnSpark) -> Share:
         words = empty_filter(sum(len(known.keys) for known in items.tables), most_bytes=FILTER_BYTES)
         for known in items.tables:
             add_keys(known.keys, words)
-        shingles = FilteredShingles(words.tobytes(), items.tables[0].length)
+        shingles = FilteredShingles(words.tobytes(), items.tables[0].length, items.tables[0].ignored)
         consumer = ShareRecords(shingles, text_rule(side.config), counts)
         keys = pa.table({"key": np.concatenate([known.keys for known in items.tables]).view(np.int64)})
         rows = workers.scan_narrowed(

@@ -86,11 +86,14 @@ Batches = Iterable[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class PassageRule:
-    """What is looked for: tokens of a window, whether repeats within one document count; and the number of tasks."""
+    """What is looked for: tokens of a window, whether repeats within one document count; the number of tasks; and what
+    tokens leave out.
+    """
 
     length: int
     within: bool
     partitions: int
+    ignore: tuple[str, ...] = ()
 
 
 class Wanted(NamedTuple):
@@ -203,7 +206,7 @@ def _pack_texts(batches: Batches) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _open_home(batches: Batches) -> _Home:
+def _open_home(batches: Batches, rule: PassageRule) -> _Home:
     keys: list[int] = []
     texts: list[bytes] = []
     names = [name.split()[0] for name in NAMED.split(", ")]
@@ -222,7 +225,9 @@ def _open_home(batches: Batches) -> _Home:
     by_key = np.argsort(np.array(keys, np.int64))
     places = by_key[np.searchsorted(np.array(keys, np.int64)[by_key], np.asarray(rows["doc_key"]))]
     chosen = [texts[place] for place in places.tolist()]
-    return _Home(rows, np.asarray(rows["rank"]).astype(np.int64), chosen, hash_rows(*join_encoded(chosen)))
+    return _Home(
+        rows, np.asarray(rows["rank"]).astype(np.int64), chosen, hash_rows(*join_encoded(chosen), ignore=rule.ignore)
+    )
 
 
 def _targets(keys: NDArray[np.uint64], rule: PassageRule) -> NDArray[np.int32]:
@@ -233,7 +238,7 @@ def _post(batches: Batches, *, rule: PassageRule) -> Iterator[pa.RecordBatch]:
     held = with_rows(batches)
     if not held:
         return
-    home = _open_home(held)
+    home = _open_home(held, rule)
     posts = divided.post_anchors(home.hashes, home.ranks, rule.length).posts
     count = len(posts.keys)
     columns = {"origin": np.full(count, target_of(held), np.int32), "row": np.arange(count), **posts._asdict()}
@@ -257,7 +262,7 @@ def _describe(homes: Batches, asked: Batches, *, rule: PassageRule) -> Iterator[
     if not len(rows):
         return
     held = with_rows(homes)
-    home = _open_home(held)
+    home = _open_home(held, rule)
     posted = divided.post_anchors(home.hashes, home.ranks, rule.length)
     details = divided.describe_windows(home.hashes, posted, rows, rule.length)
     ends = np.append(0, np.cumsum(details.sizes)).astype(np.int64)
@@ -292,13 +297,13 @@ def _judge(posted: Batches, described: Batches, *, rule: PassageRule) -> Iterato
 
 
 def _tabulate(homes: Batches, judged: Batches, *, rule: PassageRule, wanted: Wanted) -> Iterator[pa.RecordBatch]:
-    home = _open_home(homes)
+    home = _open_home(homes, rule)
     posted = divided.post_anchors(home.hashes, home.ranks, rule.length)
     found = unpack(judged, VERDICTS)
     verdicts = Verdicts(*(found[name] for name in VERDICTS))  # type: ignore[arg-type] # of these dtypes
     windows = divided.place_windows(home.hashes, home.ranks, posted, verdicts)
     repeats = chain_windows(home.hashes.offsets, windows, rule.length, within=rule.within)
-    documents = Documents(_with_texts(home), home.hashes, REJECTS.arrow.empty_table())
+    documents = Documents(_with_texts(home), home.hashes, REJECTS.arrow.empty_table(), ignore=rule.ignore)
     tables = make_tables(documents, repeats, wanted.min_left)
     counts = pa.table({"second_copies": pa.array([repeats.cuts.second_copies], pa.int64())})
     yield from _as_found("counts", counts)

@@ -176,6 +176,8 @@ def dependencies_of(name: str, config: Config) -> dict[str, Any]:
     sections, reads = _MADE_OF[name.partition("-")[0]]
     if sections == _READING.sections:
         sections = (*sections, *_options_of_reading(config))
+    if config.tokens.ignore and "input" in sections:
+        sections = (*sections, "tokens")
 
     chosen = {section: _settings_in(name, section, config) for section in sections}
     if "keep" in chosen and config.keep.force is not None:

@@ -37,6 +37,7 @@ def onto(folder: Path, *more: str, output: str = "two") -> int:
         (["--set", "pairs.threshold=0.9"], "pairs.threshold is 0.7 there"),
         (["--set", "keep.same=[lang]", "--set", "sketch.size=7"], "sketch.size is 200 there"),
         (["--set", "output.onto=false"], "output.onto is true there"),
+        (["--set", "tokens.ignore=[numbers]"], "tokens.ignore is [] there"),
         (["--without", "nowhere.txt"], "nowhere.txt"),
     ],
 )

@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Browser, expect
 
+from nddup.report.data import compared_by
+from nddup.sketching.respelling import IGNORED
 from nddup.sketching.tokens import tokenise
 from tests.report.opened_reports import EDITED, WORDS, Watched, labels
 
@@ -146,32 +148,34 @@ def test_the_command_that_reads_texts_again_is_named(watched: Watched, address: 
     assert re.search(r"nddup report '.*' --doc no-text --doc a$", told.locator("code").inner_text())
 
 
-def test_shared_shingles_are_those_of_the_run(browser: Browser, address: str) -> None:
+@pytest.mark.parametrize("ignore", [(), tuple(IGNORED)])
+def test_shared_shingles_are_those_of_the_run(browser: Browser, address: str, ignore: tuple[str, ...]) -> None:
     """The browser's tokens and shingles equal Python's in many scripts; its steps cover both texts in order."""
     texts = [
         "Ёлка растёт в лесу, ёлка РАСТЁТ в лесу; 薔薇は薔薇である ok_1 x², Ⅷ٣",
         "薔薇は ภาษาไทย 한국어 문장 İstanbul ΣΑΣ σας naïve cafe\u0301",
         "Straße STRASSE co\u00adop IŞIK ısı लड़का दूध كَتَبَ หมู่บ้าน ᾼ\u0301 ൺ ണ്\u200d \u1112\u1161\u11ab",
-        "#\u20e3 1\ufe0f\u20e3 \u0301a",
+        "#\u20e3 1\ufe0f\u20e3 \u0301a", "Ｎｏ．47 ｶﾞｽ ـ كتـابٌ שָׁלוֹם שּׁ mp3 ٤٧ ๑๒ 𝟙x",
         WORDS, EDITED, "", "a a a a a a a b a a a a a", "a a a a b a a a a a a a a a", "x\ufffdy \u202eab",
         " ".join(f"w{n % 37}" for n in range(900)), " ".join(f"w{n % 41}" for n in range(900)),
     ]  # fmt: skip
     watched = Watched(browser)
     page = watched.open(address)
     found = page.evaluate(
-        """(texts) => texts.flatMap((a) => texts.map((b) => {
-            const made = nddup.differ(a, b, {length: 5, offset: 2});
-            return {words: made.a.words, common: made.common, inA: made.a.shingles, steps: made.steps};
+        """([texts, shingle]) => texts.flatMap((a) => texts.map((b) => {
+            const {a: {words, starts, ends, shingles}, common, steps} = nddup.differ(a, b, shingle);
+            return {words, common, inA: shingles, steps, pieces: starts.map((start, at) => a.slice(start, ends[at]))};
         }))""",
-        texts,
+        [texts, compared_by({"shingle": {"length": 5, "offset": 2, "unit": "word"}, "tokens": {"ignore": ignore}})],
     )
 
     def shingles(tokens: list[str]) -> set[tuple[str, ...]]:
         return {tuple(tokens[at : at + 5]) for at in range(0, max(1, len(tokens) - 4), 2)} if tokens else set()
 
     for number, made in enumerate(found):
-        one, other = (tokenise(text) for text in (texts[number // len(texts)], texts[number % len(texts)]))
+        one, other = (tokenise(text, ignore) for text in (texts[number // len(texts)], texts[number % len(texts)]))
         assert made["words"] == one
+        assert [tokenise(piece, ignore) for piece in made["pieces"]] == [[word] for word in one]
         assert (made["inA"], made["common"]) == (len(shingles(one)), len(shingles(one) & shingles(other)))
         at = [0, 0]
         for step in made["steps"]:

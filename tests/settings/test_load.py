@@ -111,6 +111,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "texts_read": 4 << 30,
         },
         "spark": {},
+        "tokens": {"ignore": []},
     }
 
 

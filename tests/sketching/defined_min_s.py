@@ -1,6 +1,7 @@
 """MIN_s by its definition, in plain Python, and by the package."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ texts = st.text(
 )
 
 
-def sketch(documents: Sequence[str | bytes], **how: int) -> Sketches:
+def sketch(documents: Sequence[str | bytes], **how: Any) -> Sketches:  # noqa: ANN401 - of `sketch_texts`
     """Sketch documents laid out as Arrow lays them out."""
     encoded = [d.encode() if isinstance(d, str) else d for d in documents]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)

@@ -108,13 +108,14 @@
     return h("div", { class: "pair-row differs" }, cell(a, "a", b, "b"), cell(b, "b", a, "a"));
   }
 
-  function said(found, { length }, listed, { exact }) {
+  function said(found, { length, respelt }, listed, { exact }) {
     const parts = [found.resemblance === 1 ? `Every shingle of ${nddup.plural(length, "word", "words")} of either is in the other` : `${nddup.plural(found.common, "shingle", "shingles")} of ${nddup.plural(length, "word", "words")} in both, ${count(found.a.shingles - found.common)} only in A, `
       + `${count(found.b.shingles - found.common)} only in B: resemblance ${nddup.share(Math.floor(1000 * found.resemblance + 1e-6))} of these texts`];
     if (listed >= 0) parts.push(exact ? `the run lists ${nddup.share(listed)}, exact` : `the sketches estimate ${nddup.share(listed)}`);
     if ([found.a, found.b].some((side) => side.text.length >= STORED)) parts.push(`only the first ${count(STORED)} characters are stored`);
     const places = countUncompared(found);
-    const aside = places ? ` Punctuation and letter case are not compared: ${nddup.plural(places, "place differs", "places differ")} only in these.` : " Punctuation and letter case are not compared.";
+    const which = respelt ? "Punctuation, letter case and what tokens.ignore names" : "Punctuation and letter case";
+    const aside = places ? ` ${which} are not compared: ${nddup.plural(places, "place differs", "places differ")} only in these.` : ` ${which} are not compared.`;
     return `${parts.join("; ")}.${aside}`;
   }
 

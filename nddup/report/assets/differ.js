@@ -17,12 +17,27 @@
     .normalize("NFC");
   const lower = (word) => (/^[\x00-\x7f]*$/.test(word) ? word.toLowerCase() : normalised(word));
 
-  function tokenise(text) {
+  // A text as `tokens.ignore` has it, and where each of its characters is in the text.
+  function respell(text, respelt) {
+    const places = [];
+    let other = "", at = 0;
+    for (const character of text) {
+      const spelt = respelt[character] ?? character;
+      for (let unit = 0; unit < spelt.length; unit += 1) places.push(at);
+      other += spelt;
+      at += character.length;
+    }
+    return { other, places: [...places, at] };
+  }
+
+  function tokenise(text, { respelt, number }) {
     const words = [], starts = [], ends = [];
-    for (const found of text.matchAll(TOKEN)) {
-      words.push(lower(found[0]));
-      starts.push(found.index);
-      ends.push(found.index + found[0].length);
+    const { other, places } = respelt ? respell(text, respelt) : { other: text, places: null };
+    for (const found of other.matchAll(TOKEN)) {
+      const word = lower(found[0]), end = found.index + found[0].length;
+      words.push(number && /^[0-9]+$/.test(word) ? number : word);
+      starts.push(places ? places[found.index] : found.index);
+      ends.push(places ? places[end] : end);
     }
     return { words, starts, ends };
   }
@@ -162,8 +177,9 @@
 
   // What all texts share, as the run counts shingles: the number of common ones and of those of the shortest text, and for
   // each text the tokens in common shingles.
-  nddup.extent = (texts, { length, offset }) => {
-    const sides = texts.map((text) => ({ ...tokenise(text), text }));
+  nddup.extent = (texts, shingle) => {
+    const { length, offset } = shingle;
+    const sides = texts.map((text) => ({ ...tokenise(text, shingle), text }));
     const held = sides.map(({ words }) => shingles(words, length, offset));
     const [first, ...others] = held;
     const common = new Map([...first].filter(([key]) => others.every((other) => other.has(key))));
@@ -172,8 +188,9 @@
   };
 
   // Steps through both texts, {same, a: [from, to], b: [from, to]} in tokens, and the counts of their common shingles.
-  nddup.differ = (textA, textB, { length, offset }) => {
-    const a = tokenise(textA), b = tokenise(textB);
+  nddup.differ = (textA, textB, shingle) => {
+    const { length, offset } = shingle;
+    const a = tokenise(textA, shingle), b = tokenise(textB, shingle);
     const inA = shingles(a.words, length, offset), inB = shingles(b.words, length, offset);
     let common = 0;
     for (const key of inA.keys()) if (inB.has(key)) common += 1;
