@@ -427,7 +427,7 @@ def processes_of(config: Config) -> int:
 def is_usual(config: Config) -> bool:
     """Return whether a run calls the kernels of the default settings alone (`nddup.compiling.install.USUAL`)."""
     others = [key for section in (config.sketch, config.lexicon, config.clusters) for key in _changed(section)]
-    others += [*config.tokens.ignore, *(set(_changed(config.pairs)) - {"threshold", "confirm"})]
+    others += set(_changed(config.pairs)) - {"threshold", "confirm"}
     is_default = config.pairs.confirm == "resemblance" and config.shingle.unit == "word"
     return is_default and not others and config.keep.max_lost is None
 
