@@ -34,7 +34,7 @@ _ZEROS: Final = (
     " 11650 116C0 116D0 116DA 11730 118E0 11950 11BF0 11C50 11D50 11DA0 11DE0 11F50 16130 16A60 16AC0 16B50 16D70 1CCF0"
     " 1D7CE 1D7D8 1D7E2 1D7EC 1D7F6 1E140 1E2F0 1E4F0 1E5F1 1E950 1FBF0"
 )
-"""The zeros of all scripts but ASCII's; the other nine digits follow each (General_Category Nd)."""
+"""The zeros of all scripts but ASCII's; the other nine digits follow each (General_Category Decimal_Number)."""
 
 _FORMS: Final = range(0xFF01, 0xFFEF)
 """Halfwidth and Fullwidth Forms; a decomposition never changes in a later Unicode."""

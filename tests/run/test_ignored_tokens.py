@@ -38,7 +38,7 @@ def plain(text: str) -> str:
     letters = []
     for character in unicodedata.normalize("NFKC", text):
         kind, name = unicodedata.category(character), unicodedata.name(character, "")
-        if kind == "Nd":
+        if unicodedata.decimal(character, None) is not None:
             letters.append(str(unicodedata.digit(character)))
         elif name != "ARABIC TATWEEL" and not (kind == "Mn" and name.startswith(("HEBREW", "ARABIC"))):
             letters.append(character)

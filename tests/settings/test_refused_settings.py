@@ -26,7 +26,7 @@ def refusal(*assignments: str, path: str | None = None) -> str:
         ("output.zzz=1", "--set: output.zzz: unknown key; expected one of kept"),
         (
             "zzz.zzz=1",
-            "--set: zzz: unknown key; expected one of engine, input, tokens, shingle, sketch, lexicon, pairs, clusters, keep",
+            "--set: zzz: unknown key; expected one of engine, input, tokens, shingle, sketch, lexicon, pairs, clusters",
         ),
         ("pairs", "--set pairs: expected section.key=value"),
         ("pairs=0.9", "--set pairs: expected section.key=value, a section is one of engine, input, tokens, shingle"),

@@ -42,7 +42,7 @@ def is_of_a_letter(mark: str) -> bool:
 
 def test_digits_are_those_of_unicode() -> None:
     """Every decimal digit of the Unicode of the word table becomes its value, and nothing else does."""
-    digits = every(lambda c: unicodedata.category(c) == "Nd" and not c.isascii())
+    digits = every(lambda c: unicodedata.decimal(c, None) is not None and not c.isascii())
 
     assert respelt(("digits",)) == {code: ord(str(unicodedata.digit(chr(code)))) for code in digits}
     assert respelt(("numbers",)) == respelt(("digits",))
