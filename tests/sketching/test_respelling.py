@@ -134,6 +134,9 @@ def test_ignored_differences_alone_make_equal_texts(name: str, unit: str) -> Non
     assert len(fingerprints(EQUAL[name], others, unit)) == 2
     assert len(fingerprints(EQUAL[name], (), unit)) == 2
     assert len(fingerprints(APART[name], tuple(IGNORED), unit)) == 2
+    for text in (*EQUAL[name], *APART[name]):
+        hashes = hash_rows(*text_buffers([text]), unit, (name,)).values.tolist()
+        assert hashes == [defined_hash(token) for token in list_tokens(text, unit, (name,))]
 
 
 @given(text=spelt, other=spelt)
