@@ -28,6 +28,7 @@ from nddup.report.content import LENGTHS, UNREAD, AboutDocuments, Content, Famil
 from nddup.report.for_review import decisive_of, is_resemblance_exact
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
+from nddup.settings.stored import ignored_of
 from nddup.sketching.respelling import NUMBER, respelt
 
 DOCUMENTS_EACH = 5_000
@@ -266,7 +267,7 @@ def summarise(
         "versions": sorted(metrics.versions.items()),
         "stages": [_stage(name, stage) for name, stage in metrics.stages.by_name().items()],
         "evaluation": shown.evaluation,
-        "losses": shown.losses,
+        "losses": {**shown.losses, "ignored": list(ignored_of(settings))},
         "risky": [dict(row) for row in shown.risky],
         "borderline": decisive_of(settings) is not None,
         "invented": metrics.stages.clusters.invented_pairs,
@@ -337,7 +338,7 @@ def compared_by(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     Where tokens ignore anything, also what becomes of characters, `respelt`, and of numbers, `number`.
     """
-    shingle, ignore = settings["shingle"], tuple(settings.get("tokens", {}).get("ignore", ()))
+    shingle, ignore = settings["shingle"], ignored_of(settings)
     is_word = shingle["unit"] == "word"
     lengths = {"length": shingle["length"] if is_word else 3, "offset": shingle["offset"] if is_word else 1}
     if not ignore:

@@ -1,7 +1,7 @@
 """The results of a run in words, the same for the terminal and the report."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from nddup.mining.modes import MODES
 from nddup.scanning.input_files import count_reasons
 from nddup.settings.idle import say_idle
 from nddup.settings.schema import say_estimated
+from nddup.settings.stored import ignored_of
 from nddup.sketching.accuracy import say_missed
 
 SHORT = 50
@@ -61,7 +62,8 @@ def headline(metrics: RunMetrics) -> list[Line]:
 def notes(metrics: RunMetrics) -> list[str]:
     """Return a sentence for everything that was left out, cut, replaced or without effect; empty if nothing was."""
     pairs, clusters, texts = metrics.stages.pairs, metrics.stages.clusters, metrics.stages.texts
-    found = _short_notes(metrics.stages.sketch.median_tokens or 0, metrics.settings)
+    found = _ignored_notes(ignored_of(metrics.settings))
+    found += _short_notes(metrics.stages.sketch.median_tokens or 0, metrics.settings)
     found += [*_sketch_notes(metrics.stages.sketch), *_document_notes(metrics)]
     limit = metrics.settings["input"].get("limit")
     if limit is not None and metrics.records >= limit:
@@ -233,6 +235,12 @@ def _keep_notes(keep: KeepMetrics, limited: int) -> list[str]:
             " ones: more may be kept than keep.max_lost asks"
         )
     return found
+
+
+def _ignored_notes(ignored: Sequence[str]) -> list[str]:
+    names = ", ".join(ignored)
+    text = f"tokens.ignore: texts that differ only in {names} are equal; `lost` does not count what they differ in"
+    return [text] if ignored else []
 
 
 def _short_notes(median: int, settings: Mapping[str, Any]) -> list[str]:

@@ -25,6 +25,7 @@ from nddup.engines.engine import FinishedRun, text_places
 from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError
 from nddup.ground.shown import counted, csv_line, escaped, one_line
 from nddup.results.opening import read_texts
+from nddup.settings.stored import ignored_of
 from nddup.verifying.extents import Ranges, find_extent, join_ranges
 
 MOST_CELLS = 1_000_000_000
@@ -260,7 +261,7 @@ class Shingles:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         shingle = settings["shingle"]
         self.length, self.offset = int(shingle["length"]), int(shingle["offset"])
-        self.unit, self.ignore = str(shingle["unit"]), tuple(settings.get("tokens", {}).get("ignore", ()))
+        self.unit, self.ignore = str(shingle["unit"]), ignored_of(settings)
 
     def tokens(self, text: str) -> list[str]:
         """Return the tokens that shingles are made of: words, or characters with one blank between two words."""

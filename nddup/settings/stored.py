@@ -28,6 +28,11 @@ def take_deciding(values: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
+def ignored_of(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return `tokens.ignore` of stored settings; an earlier version ignored nothing."""
+    return tuple(values.get("tokens", {}).get("ignore", ()))
+
+
 def complete_shown(values: Mapping[str, Any], *, origin: str) -> dict[str, Any]:
     """Return the settings of a run to be shown: each section that runs store, with every key of it.
 

@@ -19,6 +19,7 @@ from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError, OutputError
+from nddup.report.summary import notes
 from nddup.repository.identity import Identity
 from nddup.settings.load import build_config
 from nddup.settings.sections import TokensConfig
@@ -114,6 +115,16 @@ def test_check_compares_the_texts_as_the_run_did(drawn: Path, monkeypatch: pytes
 
     monkeypatch.setattr(TokensConfig, "ignored", ())
     assert not check_run(DuckRun(str(drawn / "ignoring"))).is_sound
+
+
+def test_what_is_left_out_may_be_lost(drawn: Path) -> None:
+    """The first note of the summary says so, and the report names it where it answers what is lost."""
+    (first, *_), (other, *_) = (notes(DuckRun(str(drawn / name)).metrics) for name in ("ignoring", "plainly"))
+    pages = [(drawn / name / "report" / "data" / "summary.js").read_text() for name in ("ignoring", "plainly")]
+
+    assert first.startswith(f"tokens.ignore: texts that differ only in {', '.join(ALL)} are equal")
+    assert not other.startswith("tokens.ignore")
+    assert [json.loads(re.search(r'"ignored":(\[[^]]*\])', page)[1]) for page in pages] == [ALL, []]  # type: ignore[index]
 
 
 def test_a_run_of_an_earlier_version_ignores_nothing() -> None:

@@ -102,9 +102,10 @@
 
   const line = (kind, ...told) => h("li", { class: kind }, h("span", { class: "hidden-text" }, kind === "good" ? "Good: " : kind === "bad" ? "Attention: " : ""), told);
 
-  function lost({ removed, known, nothing, worst }) {
+  function lost({ removed, known, nothing, worst, ignored }) {
     if (!removed) return line("good", "Nothing is removed.");
     if (!known) return line("open", "What is lost was not counted: sketches alone decided.");
+    if (!worst.length && ignored.length) return line("open", `Only what tokens.ignore leaves out may be lost: ${ignored.join(", ")}.`);
     if (!worst.length) return line("good", `Nothing is lost: every shingle of ${known < removed ? `the ${count(known)} that were compared` : "what is removed"} is in what stays.`);
     const [[id, of, share]] = worst;
     return line("open", "At worst, ", h("a", { href: nddup.href("compare", id, of) }, h("b", null, nddup.lost(Math.ceil(share * 10_000 - 1e-9))), " of a removed text"),
