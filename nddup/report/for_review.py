@@ -457,8 +457,8 @@ def first_disagreements(run: FinishedRun, column: str) -> list[dict[str, Any]]:
 
 def spell_family(family: dict[str, Any]) -> str:
     """Return a family in one line."""
-    values = [f"{spell_value(one['value'])} {one['documents']:,}" for one in family["values"]]
-    more = [f"… {family['many'] - len(values):,} more values"] if family["many"] > len(values) else []
+    values = [f"{spell_value(one['value'])}: {one['documents']:,}" for one in family["values"]]
+    more = [f"… {counted(family['many'] - len(values), 'more value')}"] if family["many"] > len(values) else []
     return f"  {family['documents']:>9,}  {one_line(family['family'])}  {', '.join([*values, *more])}"
 
 

@@ -68,7 +68,10 @@ def test_families_lead_to_what_a_document_stands_for(watched: Watched, address: 
     page.locator("#documents .rows a").first.click()
     expect(page.locator("#document h1")).to_contain_text("b")
     rows = page.locator("#document table").first.locator("tbody tr").all_inner_texts()
-    assert [row.split("\t")[:4] for row in rows] == [[one, "near-duplicate", "0.900", "2.5 %"] for one in "ac"]
+    assert [" ".join(row.split()) for row in rows] == [f"{one} near-duplicate 0.900 2.5 % Compare" for one in "ac"]
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.locator("#document .scroll").first.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+    page.set_viewport_size({"width": 1280, "height": 900})
     page.get_by_role("link", name="All documents").click()
     page.get_by_label("Outcome").select_option("")
     expect(page.locator("#documents h1")).to_have_text("Documents")

@@ -64,11 +64,11 @@
     const rows = [];
     for (let at = 0; at < flat.length; at += 4) {
       const [other, state, like, lost] = flat.slice(at, at + 4);
-      rows.push([nddup.documentLink(other), STATES[state], nddup.share(like), nddup.lost(lost), compareLink(one.id, other, "Compare")]);
+      rows.push([[nddup.documentLink(other), h("div", { class: "note" }, STATES[state])], nddup.share(like), nddup.lost(lost), compareLink(one.id, other, "Compare")]);
     }
     return [h("h2", null, "Its family"), h("p", { class: "muted" }, `A ${nddup.familyOf(one.stands)}: this one and those removed for it. `, rows.length < one.stands ? `The first ${count(rows.length)} of ${count(one.stands)} removed documents. ` : "",
       "Lost: the share of a removed document's shingles that this one lacks; – where only sketches were compared."),
-    h("div", { class: "card" }, nddup.table({ caption: "Documents removed for this one", hideCaption: true, head: ["Document", "Reason", nddup.resemblance(data), "Lost", "Texts"], numeric: [2, 3], rows }))];
+    h("div", { class: "card" }, nddup.table({ caption: "Documents removed for this one", hideCaption: true, head: ["Document", nddup.resemblance(data), "Lost", "Texts"], numeric: [1, 2], rows }))];
   }
 
   async function clusters(one) {

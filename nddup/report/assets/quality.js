@@ -70,7 +70,7 @@
 
   // Families whose documents have different values in a column of keep.ledger; a missing value is a value.
   function differing({ column, families, documents, largest }) {
-    const spelled = ({ value, documents: number }) => [value === null ? h("i", null, "none") : nddup.foreign(value), ` ${count(number)}`];
+    const spelled = ({ value, documents: number }) => [value === null ? h("i", null, "none") : nddup.foreign(value), `: ${count(number)}`];
     const values = (family) => family.values.map((one, at) => [at ? ", " : "", spelled(one)])
       .concat(family.many > family.values.length ? [`, and ${nddup.plural(family.many - family.values.length, "more value", "more values")}`] : []);
     return h("div", { class: "card" }, h("h3", null, nddup.foreign(column)),
