@@ -20,7 +20,7 @@ import pyarrow as pa
 from nddup.engines.engine import FinishedRun, find_ids
 from nddup.errors import ConfigError
 from nddup.ground.shown import MOST_NAMED, counted, drop_login, name_some, one_line
-from nddup.reading.id_lists import JUDGEMENTS, Row, is_judged, list_judged, read_rows, require_known
+from nddup.reading.id_lists import JUDGEMENTS, Row, is_judged, list_judged, read_rows, require_known, require_one
 from nddup.report.for_review import OF_JUDGED, ask_strata, decisive_of, place_removals
 from nddup.results.list_questions import Files
 from nddup.results.opening import Opened
@@ -81,7 +81,7 @@ def evaluate_labels(opened: Opened, path: str, *, all_known: bool = False) -> di
     labels = list(_read_labels(_rows_of(opened.files, path), path))
     ids = {one for label in labels for one in label.pair}
     documents = find_ids(opened.run, ids)
-    judged = _without_doubt(labels, documents)
+    judged, doubtful = _without_doubt(labels, documents)
     decisive = decisive_of(opened.run.metrics.settings)
     if decisive is None:
         raise ConfigError(
@@ -98,7 +98,8 @@ def evaluate_labels(opened: Opened, path: str, *, all_known: bool = False) -> di
         "labels": {
             "lines": len(labels),
             "pairs": len(judged),
-            "contradictory": len({one.pair for one in labels if one.pair[0] != one.pair[1]}) - len(judged),
+            "contradictory": len(doubtful),
+            "first_contradictory": [" and ".join(pair) for pair in doubtful[:MOST_NAMED]],
             "unknown": len(judged) - len(known),
             "unknown_ids": len(unknown),
             "first_unknown": unknown[:MOST_NAMED],
@@ -118,9 +119,11 @@ def describe_labels(evaluation: Mapping[str, Any]) -> str:
     labels, curve = evaluation["labels"], evaluation["curve"]
     best = max(curve, key=lambda point: point["f1"] or 0.0)
     shown = [point for place, point in enumerate(curve) if place % SHOWN == 0 or point is best]
+    doubtful = name_some(labels["first_contradictory"], labels["contradictory"])
+    doubtful = doubtful and f": {doubtful}"
     own = f"{evaluation['measure']} of {evaluation['threshold']:g}"
     lines = [
-        f"labels: {labels['pairs']:,} pairs; {labels['contradictory']:,} more have two labels",
+        f"labels: {labels['pairs']:,} pairs; {labels['contradictory']:,} more have two labels{doubtful}",
         f"left out, because an id is not a document of the run: {labels['unknown']:,}",
         *([f"unknown ids: {name_some(labels['first_unknown'], labels['unknown_ids'])}"] if labels["unknown"] else []),
         f"of the others {labels['same']:,} are the same; {labels['below']:,} are below the run's own {own}",
@@ -181,15 +184,18 @@ def _label_of(row: Sequence[str]) -> bool | None:
     return said in SAME if said in SAME | OTHER else None
 
 
-def _without_doubt(labels: Iterable[Label], documents: Mapping[str, str]) -> dict[tuple[str, str], bool]:
-    """Return each pair of two documents once, without those that have two different labels."""
+def _without_doubt(
+    labels: Iterable[Label], documents: Mapping[str, str]
+) -> tuple[dict[tuple[str, str], bool], list[tuple[str, str]]]:
+    """Return each pair of two documents once, without those that have two different labels; and these, ascending."""
     told: dict[tuple[str, str], set[bool]] = {}
     for (a, b), is_same in labels:
         first, second = sorted((documents.get(a, a), documents.get(b, b)), key=str.encode)
         pair = first, second
         if first != second:
             told.setdefault(pair, set()).add(is_same)
-    return {pair: said.pop() for pair, said in told.items() if len(said) == 1}
+    doubtful = sorted(pair for pair in told if len(told[pair]) > 1)
+    return {pair: said.pop() for pair, said in told.items() if len(said) == 1}, doubtful
 
 
 def _measure(
@@ -276,9 +282,9 @@ def evaluate_judged(opened: Opened, path: str) -> dict[str, Any]:
         `rate`, `low`, `high`; `strata`: removals, judged, and each judgement by stratum.
 
     Raises:
-        ConfigError: if the file is missing, malformed, or judges no removal of the run.
+        ConfigError: if the file is missing, malformed, judges a removal twice, or no removal of the run.
     """
-    judged, left = _read(opened.files, path)
+    judged, left = _read(opened, path)
     wanted = pa.table(
         {
             "doc_id": pa.array([doc for doc, _ in judged], pa.string()),
@@ -309,9 +315,9 @@ def evaluate_judged(opened: Opened, path: str) -> dict[str, Any]:
     return evaluation
 
 
-def _read(files: Files, path: str) -> tuple[dict[tuple[str, str], str], int]:
-    """Return what was said of each removal, and the number of rows that say nothing; of two words the last counts."""
-    found = read_list_of(files, path, "--judged", lambda cells: len(cells) > 1)
+def _read(opened: Opened, path: str) -> tuple[dict[tuple[str, str], str], int]:
+    """Return what was said of each removal, by the ids of its documents, and the number of rows that say nothing."""
+    found = read_list_of(opened.files, path, "--judged", lambda cells: len(cells) > 1)
     if not is_judged(found):
         raise ConfigError(
             f"--judged {drop_login(path)}: expected the columns doc_id, duplicate_of, judgement;"
@@ -321,7 +327,10 @@ def _read(files: Files, path: str) -> tuple[dict[tuple[str, str], str], int]:
         rows = list(list_judged(found))
     except ValueError as error:
         raise ConfigError(f"--judged {drop_login(path)}: {error}") from error
-    return {(one.doc_id, one.kept): one.said for one in rows if one.said}, sum(not one.said for one in rows)
+    judgements = {(one.doc_id, one.kept): one.said for one in rows if one.said}
+    documents = find_ids(opened.run, (one for pair in judgements for one in pair))
+    named = {(a, b): (documents.get(a, a), documents.get(b, b)) for a, b in judgements}
+    return require_one(f"--judged {drop_login(path)}", judgements, named), sum(not one.said for one in rows)
 
 
 def describe_judged(evaluation: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ near-duplicates, so a kept sketch keeps its first document, and a removed one ke
 
 import hashlib
 import json
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -42,6 +43,11 @@ class Forced(NamedTuple):
 
     kept: tuple[str, ...]
     removed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, words: Mapping[str, str]) -> "Forced":
+        """Return the lists of the ids whose word is `kept`, and of those whose word is `removed`."""
+        return cls(*(tuple(sorted(one for one, word in words.items() if word == wanted)) for wanted in cls._fields))
 
     def classes(self, ids: pa.ChunkedArray) -> NDArray[np.int8]:
         """Return the class of each id: `KEPT`, `REMOVED` or `FREE`, (n,)."""

@@ -3,7 +3,7 @@
     list_lines   bytes -> the lines that say something, numbered, without what editors and spreadsheets add
     read_rows    bytes -> Rows: their cells, with the names of the columns if there are any
     read_ids     bytes -> the ids, in each way in which the list can be read
-    require_known   refuses a list whose ids are no documents
+    require_known, require_one   refuse a list whose ids are no documents, or that says two things of one
 
 A list is lines of cells between tabs, semicolons or commas, quoted as in CSV; objects of JSON, in lines or an array,
 which may hold the ids alone; or a Parquet file. The columns have names in JSON and Parquet, and where a cell of the
@@ -17,8 +17,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -30,6 +30,9 @@ LOOKED_AT = 100
 """Rows from which the delimiter is found."""
 
 DELIMITERS = "\t;,"
+
+Key = TypeVar("Key", str, tuple[str, str])
+"""An id, or a pair of ids."""
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _LINE_END = re.compile("\r\n|\r|\n")
@@ -171,6 +174,31 @@ def require_known(origin: str, first: Sequence[str], unknown: int, number: int, 
         raise ConfigError(f"{origin}: {said}: {name_some(first, unknown)}")
 
 
+def require_one(origin: str, words: Mapping[Key, str], named: Mapping[Key, Key]) -> dict[Key, str]:
+    """Return what a list says of each document, or pair; refuse two spellings of one of which it says two things.
+
+    Args:
+        origin: of the list.
+        words: what it says of each id, or pair of ids, as they are spelled.
+        named: the document, or pair, that each of them names; what is not named is left out.
+
+    Raises:
+        ConfigError: naming both spellings of the first, in ascending order.
+
+    Example:
+        >>> require_one("list", {"<a>": "kept", "a": "kept", "b": "removed"}, {"<a>": "a", "a": "a"})
+        {'a': 'kept'}
+    """
+    spellings = dict[Key, Key]()
+    for spelled, one in sorted(named.items()):
+        first = spellings.setdefault(one, spelled)
+        if words[first] != words[spelled]:
+            raise ConfigError(
+                f"{origin}: {first!r} and {spelled!r} name the same, once as {words[first]}, once as {words[spelled]}"
+            )
+    return {one: words[first] for one, first in spellings.items()}
+
+
 def _split(lines: Sequence[tuple[int, str]], delimiter: str, *, is_part: bool = False) -> list[Row]:
     """Return the rows of lines; of a part of a file the last row may be cut within a quoted cell."""
     reader = csv.reader((f"{line}\n" for _, line in lines), delimiter=delimiter, skipinitialspace=True)
@@ -223,8 +251,9 @@ def list_judged(found: Rows) -> Iterator[Judged]:
     """Yield the removals of a list.
 
     Raises:
-        ValueError: for a row without both ids, or with another judgement.
+        ValueError: for a row without both ids, or with another judgement; and for a pair that has two.
     """
+    judgements = dict[tuple[str, str], str]()
     places = [found.names.index(name) for name in NAMES]
     for number, cells in found.rows:
         doc_id, kept, said = (cells[at].strip() if at < len(cells) else "" for at in places)
@@ -234,6 +263,8 @@ def list_judged(found: Rows) -> Iterator[Judged]:
                 f"line {number}: expected two ids and a judgement ({', '.join(JUDGEMENTS)}), got {doc_id!r}, {kept!r},"
                 f" {said!r}"
             )
+        if word and (before := judgements.setdefault((doc_id, kept), word)) != word:
+            raise ValueError(f"line {number}: {doc_id!r} and {kept!r} are judged twice, {before!r} and {word!r}")
         yield Judged(number, doc_id, kept, word)
 
 

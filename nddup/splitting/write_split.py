@@ -25,7 +25,7 @@ from nddup.embedded.workers import Workers
 from nddup.engines.engine import EngineTable, FinishedRun, find_ids
 from nddup.errors import ConfigError, OutputExistsError
 from nddup.ground.shown import counted, name_some
-from nddup.reading.id_lists import require_known
+from nddup.reading.id_lists import require_known, require_one
 from nddup.results.opening import find_inputs_again, open_here, read_columns_with
 from nddup.rewriting.rewrite_file import can_rewrite
 from nddup.scanning.collection import Files
@@ -149,7 +149,8 @@ def split_run(run: FinishedRun, asked: SplitAsked, read_columns: ReadColumns) ->
     """Make `split` and `shares`, tables that the run holds until `forget`; return what was counted.
 
     Raises:
-        ConfigError: if --fixed names no document, or --from a part that there is not, or a column of --by is nowhere.
+        ConfigError: if --fixed names no document, or one in two parts; or --from a part that there is not; or a column
+            of --by is nowhere.
         NddupError: if columns must be read and the inputs changed.
 
     Cost: as `split_units`; one pass over the inputs if columns must be read.
@@ -167,7 +168,7 @@ def see_asked(run: FinishedRun, asked: SplitAsked, config: Config, read_columns:
     known = find_ids(run, given) if given else {}
     names = sorted(one for one in given if one not in known)
     require_known("--fixed", names[:MOST_LISTED], len(names), len(given), all_known=asked.all_known)
-    fixed = {doc_id: given[one] for one, doc_id in known.items()}
+    fixed = require_one("--fixed", given, known)
     run.put("fixed", pa.table({"doc_id": pa.array(fixed, pa.string()), "part": pa.array(fixed.values(), pa.string())}))
 
     none = pa.table({"doc_id": pa.array([], pa.string()), "part": pa.array([], pa.string())})

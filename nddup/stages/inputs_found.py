@@ -21,7 +21,7 @@ from nddup.ground.metrics import SketchMetrics
 from nddup.ground.shown import MOST_NAMED
 from nddup.matching.preference import DATED
 from nddup.mining.keep_verdicts import Forced
-from nddup.reading.id_lists import Rows, force_judged, is_judged, read_ids, read_rows, require_known
+from nddup.reading.id_lists import Rows, force_judged, is_judged, read_ids, read_rows, require_known, require_one
 from nddup.scanning.collection import Batch, Collection, Files, Group, find_files, limit_collection, list_batches
 from nddup.scanning.first_records import require_policy
 from nddup.settings.load import read_stored
@@ -221,7 +221,7 @@ def read_forced(files: Files, path: str | None) -> Forced | None:
     for number, doc_id, word in _words(rows, path):
         if told.setdefault(doc_id, word) != word:
             raise ConfigError(f"keep.force {path}: line {number}: {doc_id!r} is both kept and removed")
-    return Forced(*(tuple(sorted(one for one, word in told.items() if word == wanted)) for wanted in Forced._fields))
+    return Forced.of(told)
 
 
 def _words(found: Rows, path: str) -> Iterator[tuple[int, str, str]]:
@@ -278,7 +278,7 @@ def know_forced(
         all_known: `keep.all_known`.
 
     Raises:
-        ConfigError: if all are unknown, or one is that must not be.
+        ConfigError: if all are unknown, or one is that must not be; or if one document is both kept and removed.
 
     Cost: a question over the ids of the documents, if there is a file.
     """
@@ -288,7 +288,5 @@ def know_forced(
     found = find_ids(ask(), named)
     unknown = sorted(one for one in named if one not in found)
     require_known("keep.force", unknown, len(unknown), len(named), all_known=all_known)
-    kept, removed = (sorted({found.get(one, one) for one in ids}) for ids in forced)
-    if both := set(kept).intersection(removed):
-        raise ConfigError(f"keep.force: {min(both)!r} is both kept and removed")
-    return Forced(tuple(kept), tuple(removed)), unknown
+    words = {one: word for word, ids in forced._asdict().items() for one in ids}
+    return Forced.of(require_one("keep.force", words, {one: found.get(one, one) for one in named})), unknown

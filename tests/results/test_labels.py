@@ -26,7 +26,7 @@ def test_the_curve_is_that_of_the_pairs(run: Path, tmp_path: Path, capsys: pytes
     names = sorted(name for name in documents() if name[0] in "fcs")
     rows = [(a, b, "yes" if a[:2] == b[:2] else "no") for a, b in combinations(names, 2)]
     lines = [*(",".join(row) for row in rows), "nobody,copy0,yes", "f0 v1,f0 v2,no", "f0 v2,f0 v1,yes",
-             "f0 v1,f0 v1,yes"]  # fmt: skip
+             "f0 v1,f0 v1,yes", f"<{names[0]}>,<{names[1]}>,{rows[0][2]}"]  # fmt: skip
     (tmp_path / "judged.csv").write_text("first,second,judged\n" + "\n".join(lines) + "\n")
 
     assert main(["evaluate", str(run), "--labels", str(tmp_path / "judged.csv")]) == 0
@@ -39,7 +39,7 @@ def test_the_curve_is_that_of_the_pairs(run: Path, tmp_path: Path, capsys: pytes
     same = sum(judged.values())
     assert told["labels"] == {
         "lines": len(lines), "pairs": len(judged) + 1, "contradictory": 1, "unknown": 1, "same": same,
-        "unknown_ids": 1, "first_unknown": ["nobody"],
+        "unknown_ids": 1, "first_unknown": ["nobody"], "first_contradictory": ["f0 v1 and f0 v2"],
         "below": sum(frozenset((group[a], group[b])) not in measured for a, b in judged),
     }  # fmt: skip
     assert told["curve"][0]["at"] == THRESHOLD
@@ -49,7 +49,9 @@ def test_the_curve_is_that_of_the_pairs(run: Path, tmp_path: Path, capsys: pytes
         assert point["found"] == len(found)
         assert point["recall"] == sum(found) / same
         assert point["precision"] == (sum(found) / len(found) if found else None)
-    assert "best F1" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "best F1" in out
+    assert f"labels: {len(judged) + 1:,} pairs; 1 more have two labels: f0 v1 and f0 v2\n" in out
 
 
 def test_blanks_marks_and_ids_that_begin_with_a_number_sign_are_read(

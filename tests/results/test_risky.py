@@ -176,6 +176,33 @@ def test_judgements_are_taken_by_keep_force(made: tuple[Path, dict[str, Row]], t
             assert kept[of]
 
 
+def test_one_removal_is_judged_once(
+    made: tuple[Path, dict[str, Row]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In brackets a removal is the same; two judgements of it are refused, by `keep.force` too, and named."""
+    run, path = made[0], tmp_path / "judged.csv"
+    doc, (_, of) = next(iter(judge(run, 15)[1].items()))
+    head, line = "doc_id,duplicate_of,judgement\n", f"<{doc}>,<{of}>,equal\n"
+    path.write_text(f"{head}{doc},{of},equal\n{line}", encoding="utf-8")
+    assert main(["evaluate", str(run), "--judged", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["judged"], found["unknown"], found["rates"]["equal"]["rate"]) == (1, 0, 1)
+
+    path.write_text(f"{head}{doc},{of},worse\n{line}", encoding="utf-8")
+    assert main(["evaluate", str(run), "--judged", str(path)]) == 2
+    assert f"({f'<{doc}>'!r}, {f'<{of}>'!r}) and ({doc!r}, {of!r}) name the same, once as equal, once as worse" in (
+        capsys.readouterr().err
+    )
+
+    path.write_text(f"{head}{doc},{of},worse\n{doc},{of},equal\n", encoding="utf-8")
+    said = f"line 3: {doc!r} and {of!r} are judged twice, 'worse' and 'equal'"
+    assert main(["evaluate", str(run), "--judged", str(path)]) == 2
+    assert said in capsys.readouterr().err
+    arguments = [str(run.parent / "in"), "--set", f"keep.force={path}", "--output", str(tmp_path / "run"), "--quiet"]
+    assert main(["run", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

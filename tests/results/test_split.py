@@ -155,6 +155,8 @@ def test_check_counts_what_crosses(capsys: pytest.CaptureFixture[str]) -> None:
         (["--parts", PARTS, "--fixed", "none.csv"], 2, "none.csv: no such file or folder"),
         (["--parts", PARTS, "--fixed", "ids.csv"], 2,
          "--fixed ids.csv: line 2: expected an id and one of train, valid, test, got 'cs-01,dev'"),
+        (["--parts", PARTS, "--fixed", "twice.csv"], 2,
+         "--fixed: '<cs-00>' and 'cs-00' name the same, once as train, once as test"),
         (["--parts", PARTS, "--fixed", "unknown.csv"], 2, "--fixed: none of 1 ids is a document: nobody"),
         (["--parts", PARTS, "--from", "in"], 2, "--from in: expected a folder that `nddup split` wrote"),
         (["--parts", "a=.5,b=.5", "--from", "old-parts"], 2, "--from: has a part train, which --parts does not name"),
@@ -166,6 +168,7 @@ def test_check_counts_what_crosses(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_refused(arguments: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Wrong arguments are one line and exit status 2, and nothing is written."""
     Path("ids.csv").write_text("cs-00,test\ncs-01,dev\n")
+    Path("twice.csv").write_text("cs-00,test\n<cs-00>,train\n<cs-01>,test\n")
     Path("unknown.csv").write_text("nobody,test\n")
     Path("old-parts/split").mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table({"doc_id": ["cs-00"], "part": ["train"]}), "old-parts/split/part-0.parquet")

@@ -131,6 +131,15 @@ def test_a_wrong_line_is_named_and_nothing_is_written(text: str, message: str, t
         configure(tmp_path / "force.csv", **contained)
 
 
+def test_two_spellings_of_an_id_say_one_thing(tmp_path: Path) -> None:
+    """A document that is kept with brackets and removed without them is named in both spellings."""
+    write_texts(tmp_path / "in", 0)
+    (tmp_path / "force.csv").write_text("d000,kept\n<d000>,removed\n")
+
+    with pytest.raises(ConfigError, match="'<d000>' and 'd000' name the same, once as removed, once as kept"):
+        run_locally([str(tmp_path / "in")], str(tmp_path / "run"), configure(tmp_path / "force.csv"))
+
+
 def test_files_of_spreadsheets_are_read(tmp_path: Path) -> None:
     """Tabs, semicolons, quotes, a byte order mark, a header, comments and blanks around the words are understood."""
     path = tmp_path / "force.txt"
