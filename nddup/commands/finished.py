@@ -497,7 +497,8 @@ def execute_split(options: argparse.Namespace) -> int:
             steps.begin("split it")
             run, told = split_on_spark(spark, options.run, call)
     if options.json:
-        print_json({"counts": told.counts, "shares": told.shares, "by": told.furthest, "listed": told.listed})
+        by_json = {"by": told.furthest, "listed": told.listed, "unknown": told.unknown}
+        print_json({"counts": told.counts, "shares": told.shares, **by_json})
     else:
         lines = [*say_split(told, run), f"tables{' and records' if call.is_writing else ''} in {options.output}"]
         print_out("".join(f"{one_line(line)}\n" for line in lines))

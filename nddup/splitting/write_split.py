@@ -79,7 +79,7 @@ class ToldSplit(NamedTuple):
     """What was counted of a split."""
 
     counts: dict[str, int]
-    """As `split_units.COUNTS`."""
+    """As `split_units.COUNTS`; and `unknown`, the ids of `fixed` that are no document."""
 
     shares: list[dict[str, Any]]
     """The rows of SHARES of all documents, in the order of the parts."""
@@ -89,6 +89,9 @@ class ToldSplit(NamedTuple):
 
     listed: list[dict[str, Any]]
     """The first documents left out, and the first moved."""
+
+    unknown: list[str]
+    """The first unknown ids."""
 
 
 HEADER = "_SPLIT.json"
@@ -157,13 +160,16 @@ def split_run(run: FinishedRun, asked: SplitAsked, read_columns: ReadColumns) ->
     """
     run.forget()
     config = read_stored(run.metrics.settings, origin=f"{run.path}/metrics.json")
-    see_asked(run, asked, config, read_columns)
+    unknown = see_asked(run, asked, config, read_columns)
     counts = split_units(run, SplitRule(asked.parts, asked.seed, threshold_of(config)))
-    return tell(run, asked, counts)
+    return tell(run, asked, counts, unknown)
 
 
-def see_asked(run: FinishedRun, asked: SplitAsked, config: Config, read_columns: ReadColumns) -> None:
-    """Give the run the tables that the stage reads; errors as of `split_run`."""
+def see_asked(run: FinishedRun, asked: SplitAsked, config: Config, read_columns: ReadColumns) -> list[str]:
+    """Give the run the tables that the stage reads; return the ids of `fixed` that are no document, ascending.
+
+    Errors as of `split_run`.
+    """
     given = asked.fixed or {}
     known = find_ids(run, given) if given else {}
     names = sorted(one for one in given if one not in known)
@@ -181,6 +187,7 @@ def see_asked(run: FinishedRun, asked: SplitAsked, config: Config, read_columns:
     places = pa.array(range(len(asked.by)), pa.int64())
     run.put("by_columns", pa.table({"place": places, "name": pa.array(asked.by, pa.string())}))
     run.materialise("strata", _list_strata(run, asked.by, config, read_columns))
+    return names
 
 
 def _list_strata(run: FinishedRun, by: Sequence[str], config: Config, read_columns: ReadColumns) -> str:
@@ -232,8 +239,8 @@ def read_fixed(files: Files, path: str, parts: Parts) -> dict[str, str]:
     return fixed
 
 
-def tell(run: FinishedRun, asked: SplitAsked, counts: dict[str, int]) -> ToldSplit:
-    """Return what the summary says."""
+def tell(run: FinishedRun, asked: SplitAsked, counts: dict[str, int], unknown: list[str]) -> ToldSplit:
+    """Return what the summary says; `unknown`: ids of `fixed` that are no document."""
     order = {name: place for place, name in enumerate(asked.parts.names)}
     whole = run.sql("SELECT part, documents, asked FROM shares WHERE name IS NULL").to_pylist()
     furthest = run.sql("""
@@ -251,7 +258,8 @@ def tell(run: FinishedRun, asked: SplitAsked, counts: dict[str, int]) -> ToldSpl
         )
         SELECT doc_id, part, given, unit FROM numbered WHERE turn <= {MOST_LISTED} ORDER BY doc_id
     """).to_pylist()  # noqa: S608 - a number
-    return ToldSplit(counts, sorted(whole, key=lambda row: order[row["part"]]), furthest, listed)
+    counts["unknown"] = len(unknown)
+    return ToldSplit(counts, sorted(whole, key=lambda row: order[row["part"]]), furthest, listed, unknown[:MOST_LISTED])
 
 
 def say_split(told: ToldSplit, run: FinishedRun) -> Iterator[str]:
@@ -260,9 +268,11 @@ def say_split(told: ToldSplit, run: FinishedRun) -> Iterator[str]:
     units, largest = counted(counts["units"], "unit"), counts["largest"]
     yield f"documents: {counts['documents']:,} in {units} that are not divided; the largest has {largest:,}"
     placed = max(1, counts["documents"] - counts["left_out"])
+    given = f"units are whole, and {counted(counts['given'], 'document')} had a part"
+    reason = given if counts["given"] else "a unit goes to one part as a whole"
     for row in told.shares:
         off, share = row["documents"] - row["asked"], 100 * row["documents"] / placed
-        why = "" if abs(off) <= NEAR * row["asked"] else f"; {off:+,.0f}: a unit goes to one part as a whole"
+        why = "" if abs(off) <= NEAR * row["asked"] else f"; {off:+,.0f}: {reason}"
         yield f"{row['part']}: {row['documents']:,} documents, {share:.2f} % (asked {row['asked']:,.1f}{why})"
     for row in told.furthest:
         value = row["value"] or ("no value" if row["value"] is None else "an empty one")
@@ -279,6 +289,8 @@ def say_split(told: ToldSplit, run: FinishedRun) -> Iterator[str]:
         if counts[name]:
             ids = [row["doc_id"] for row in told.listed if (row["part"] is None) == (name == "left_out")]
             yield f"{counted(counts[name], 'document')} {what}: {name_some(ids, counts[name])}"
+    if number := counts["unknown"]:
+        yield f"{counted(number, 'id')} in --fixed without a document: {name_some(told.unknown, number)}"
     yield f"found pairs across parts: none; pairs that were not found may be: {_say_missed(run)}"
 
 

@@ -100,6 +100,7 @@ COUNTS = {
     "largest": "max(documents)",
     "left_out": "count_if(part IS NULL)",
     "moved": "count_if(given <> part)",
+    "given": "count_if(part IS NOT NULL AND decided_by IN ('fixed', 'earlier'))",
     "beyond": "count(DISTINCT CASE WHEN decided_by = 'largest' THEN unit END)",
 }
 """What is counted of SPLIT."""

@@ -113,7 +113,7 @@ def test_the_same_from_python(place: Path) -> None:
 
 def test_fixed_and_earlier_parts(capsys: pytest.CaptureFixture[str]) -> None:
     """A fixed page brings its family; one fixed elsewhere is left out; the rest stays as it was; moves are listed."""
-    Path("fixed.csv").write_text("cs-00,test\nde-00,test\nde-01,train\n")
+    Path("fixed.csv").write_text("cs-00,test\n<de-00>,test\nde-01,train\nnobody,test\n")
     earlier = {one["id"]: "valid" if one["id"] in ("en-00", "en-01") else "train" for one in pages()[:100]}
     Path("old/split").mkdir(parents=True)
     pq.write_table(pa.table({"doc_id": list(earlier), "part": list(earlier.values())}), "old/split/part-0.parquet")
@@ -126,12 +126,24 @@ def test_fixed_and_earlier_parts(capsys: pytest.CaptureFixture[str]) -> None:
     assert {one: parts[one] for one in ("cs-00", "cs-01", "cs-02", "de-00", "de-01", "de-02")} == {
         "cs-00": "test", "cs-01": "test", "cs-02": "test", "de-00": None, "de-01": "train", "de-02": "train",
     }  # fmt: skip
+    assert "1 id in --fixed without a document: nobody\n" in said
     assert "1 document left out: their unit is fixed to another part: de-00\n" in said
     assert [parts[one] for one in ("en-00", "en-01", "en-02")] == ["valid"] * 3
     assert "3 documents moved from the earlier split: cs-01, cs-02, en-02\n" in said
     kept = {one: part for one, part in earlier.items() if family_of(one) not in ("cs-00", "de-00", "en-00")}
     assert {one: parts[one] for one in kept} == kept
     assert main(["check", "again"]) == 0
+
+
+def test_a_part_misses_its_share_for_what_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where most documents have their part, the summary does not blame the size of units."""
+    rows = "".join(f"{row['id']},train\n" for row in pages())
+    Path("most.csv").write_text(rows)
+
+    assert main(["split", "run", "--parts", "train=.5,test=.5", "--fixed", "most.csv", "-o", "most"]) == 0
+
+    said = capsys.readouterr().out
+    assert "train: 200 documents, 100.00 % (asked 100.0; +100: units are whole, and 200 documents had a part)\n" in said
 
 
 def test_check_counts_what_crosses(capsys: pytest.CaptureFixture[str]) -> None:
