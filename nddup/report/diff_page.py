@@ -22,14 +22,15 @@ FEW = 6
 
 KINDS = {
     "born": "New", "gone": "Gone", "split": "Split", "merged": "Merged", "grown": "Grown", "shrunk": "Shrunk",
-    "changed": "As many documents, but others",
+    "changed": "Of the same size",
 }  # fmt: skip
 
 GROUPS = (("families", "Families", "family_changes"), ("sets", "Sets", "set_changes"))
 """The counts, the heading and the table of each kind of group."""
 
 ABOUT = {
-    "families": "A family is a kept document and what it stands for; its name lasts from run to run.",
+    "families": "A family is a kept document and what it stands for; its name lasts from run to run. One of the"
+    " same size has other documents, or keeps another.",
     "sets": "A set is a cluster of the run. Sets may overlap.",
 }
 

@@ -78,7 +78,7 @@ _GROUP_COLUMNS = (
         "change",
         "string",
         "`born`, `gone`; `split`: two later ones take from it; `merged`: it takes from two earlier ones; `grown`,"
-        " `shrunk`; `changed`: as many documents, but others",
+        " `shrunk`; `changed`: as many documents, but others, or another one is kept",
     ),
     Column("before", "long", "documents in the earlier run, 0 where it was not there"),
     Column("after", "long", "documents in the later run, 0 where it is gone"),

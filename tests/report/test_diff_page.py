@@ -59,6 +59,8 @@ def test_no_serious_fault(browser: Browser, tmp_path: Path, scheme: str, width: 
 
     assert [fault["id"] for fault in found if fault["impact"] in {"serious", "critical"}] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    tables = "[...document.querySelectorAll('.two .scroll')]"
+    assert page.evaluate(f"{tables}.length && {tables}.every(one => one.scrollWidth <= one.clientWidth)")
     assert page.evaluate("getComputedStyle(document.querySelector('.card')).borderTopLeftRadius") == "10px"
     assert page.locator("img").count() == 0
     assert watched.faults == []
