@@ -18,6 +18,7 @@ from nddup.embedded.match import PairingOptions, match
 from nddup.embedded.read_records import number_texts
 from nddup.embedded.workers import Workers
 from nddup.ground.arrays import Ragged, number_keys, take_rows
+from nddup.matching.bitmaps import pack
 from nddup.matching.confirm_texts import bound_common
 from nddup.matching.elements import take_all
 from nddup.matching.lookups import Matching, build_postings, hash_ids, hash_strings
@@ -112,6 +113,7 @@ def _match_sketches() -> None:
     with Workers(1) as workers:
         options = PairingOptions.of(build_config({}, origin="kernels"))
         match(nodes, _sketches(), np.full(2, 3, np.int32), options, workers)
+    pack(np.array([0, 1, 2]), np.zeros(2, np.int32), np.arange(2), 0, 1)  # where very many sketches meet
 
 
 def _run_as_usual() -> None:

@@ -22,7 +22,7 @@ from nddup.embedded.memory import OF_MATCH
 from nddup.embedded.workers import Workers
 from nddup.errors import CapacityError, NeedsSparkError
 from nddup.ground.arrays import Ragged, number_keys, take_rows
-from nddup.matching.bitmaps import Bitmaps, make_bitmaps
+from nddup.matching.bitmaps import MOST_BITS, NOTHING_PACKED, Bitmaps, Packed, make_bitmaps, pack
 from nddup.matching.cliques import connect_cliques
 from nddup.matching.overlap_join import (
     NO_LIMIT,
@@ -56,6 +56,12 @@ from nddup.tables import CANDIDATES, LIKENESS, TYPES, likeness_of
 
 PARTS = 4
 """Parts of the search for each thread. After each part, the pairs found are checked against the memory."""
+
+CROWDED = 100
+"""Meetings for each sketch above which sketches are packed: a comparison is then some times as fast."""
+
+COMMON = 8
+"""A feature has a bit in packed sketches if it has at least this part of the holders of the commonest."""
 
 MEETINGS = 200
 """Meetings of two sketches in a posting list that cost as much as one comparison."""
@@ -331,7 +337,23 @@ def _by_prefix(
     bitmaps = make_bitmaps(pruned.offsets, pruned.features)
     bitmaps = Bitmaps(bitmaps.sizes[order], bitmaps.words[order])
     heavy = _find_heavy(prefixes, rule)
-    return rows, Probes(take_rows(sketches, rows), prefixes, totals, bounds, probed, posted, heavy, bitmaps)
+    packed = _pack(pruned, order) if len(rows) and _is_crowded(prefixes) else NOTHING_PACKED
+    return rows, Probes(take_rows(sketches, rows), prefixes, totals, bounds, probed, posted, heavy, bitmaps, packed)
+
+
+def _is_crowded(prefixes: Prefixes) -> bool:
+    """Return whether each sketch meets so many that packing them costs less than it saves."""
+    holders = np.bincount(prefixes.ranks, minlength=1)
+    return int(holders @ holders) > CROWDED * (len(prefixes.offsets) - 1)
+
+
+def _pack(pruned: Pruned, order: NDArray[np.int64]) -> Packed:
+    """Return the features left of each sketch, if most are among those that very many hold; else nothing."""
+    end = len(pruned.holders)
+    first = max(int(np.searchsorted(pruned.holders, pruned.holders[-1] // COMMON)), end - MOST_BITS)
+    if 2 * pruned.holders[first:].sum() < pruned.holders.sum():
+        return NOTHING_PACKED
+    return pack(pruned.offsets, pruned.features, order, first, end)
 
 
 def _by_keys(

@@ -17,8 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled
-from nddup.matching.bitmaps import Bitmaps, most_common
-from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches, is_too_small
+from nddup.matching.bitmaps import NOTHING_PACKED, Bitmaps, Packed, count_packed, most_common
+from nddup.matching.threshold import (
+    Rule,
+    Threshold,
+    common_needed,
+    compare_by_overlap,
+    compare_sketches,
+    is_too_small,
+)
 
 NO_LIMIT = np.iinfo(np.int64).max
 """`max_edges` for no limit: more pairs than any component has."""
@@ -218,6 +225,9 @@ class Probes(NamedTuple):
 
     bitmaps: Bitmaps
     """Of the features that each may have in common with another: all ids, or what pruning left of them, (m,)."""
+
+    packed: Packed = NOTHING_PACKED
+    """These features themselves, where very many sketches meet; else nothing."""
 
 
 class Postings(NamedTuple):
@@ -438,6 +448,9 @@ def _compare(probes: Probes, i: int, j: int, rule: Rule) -> tuple[int, int, int]
     need = max(need, common_needed(probes.totals[i], probes.totals[j], rule))
     if most_common(probes.bitmaps, i, j) < need:
         return -1, 0, 0
+    if len(probes.packed.words):
+        common = count_packed(probes.packed, i, j)
+        return compare_by_overlap(probes.sketches, i, j, common, rule) if common >= need else (-1, 0, 0)
     return compare_sketches(probes.sketches, i, j, need, rule)
 
 

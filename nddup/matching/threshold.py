@@ -227,6 +227,39 @@ def compare_sketches(sketches: Ragged, a: int, b: int, need: int, rule: Rule) ->
 
 
 @compiled
+def compare_by_overlap(sketches: Ragged, a: int, b: int, overlap: int, rule: Rule) -> tuple[int, int, int]:
+    """Do `compare_sketches` for two sketches whose overlap is known, and enough.
+
+    Of the union the `size` smallest ids count: what both sketches hold of the others is taken off, from the largest id
+    down.
+
+    Cost: a step for each id of the union beyond those that count.
+    """
+    offsets, ids = sketches
+    a, a_end, b, b_end = offsets[a], offsets[a + 1], offsets[b], offsets[b + 1]
+    if rule.by_slots:
+        shared, united = overlap, rule.size
+    else:
+        shared, united = overlap, (a_end - a) + (b_end - b) - overlap
+        beyond = max(united - rule.size, 0)
+        if a_end - a < rule.size and b_end - b < rule.size:
+            beyond = 0
+        united -= beyond
+        if rule.by_resemblance and shared * rule.denominator < rule.numerator * united:
+            return -1, 0, 0
+        i, j = a_end - 1, b_end - 1
+        while beyond > 0 and i >= a and j >= b:
+            x, y = ids[i], ids[j]
+            shared -= x == y
+            i -= x >= y
+            j -= y >= x
+            beyond -= 1
+    if rule.by_resemblance and shared * rule.denominator < rule.numerator * united:
+        return -1, 0, 0
+    return overlap, shared, united
+
+
+@compiled
 def _overlap_and_resemblance(
     ids: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int, need: int, rule: Rule
 ) -> tuple[int, int, int]:
