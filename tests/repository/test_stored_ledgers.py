@@ -1,11 +1,15 @@
 """The table `families` of a repository, after every batch, against one run over what is live."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import nddup.repository
 from nddup.checking.check_run import check_run
@@ -13,6 +17,7 @@ from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.settings.load import build_config
+from tests.repository.histories import draw_text
 from tests.run.valued_texts import Row, rows_of, write_texts
 from tests.samples_by_night import first
 
@@ -100,3 +105,43 @@ def test_a_version_keeps_what_a_run_keeps_by_stored_columns(
     assert main(["index", "check", str(tmp_path / "repo")]) == 0
     assert main(["index", "tables", str(tmp_path / "repo"), "--output", str(tmp_path / "version")]) == 0
     assert check_run(DuckRun(str(tmp_path / "version"))).is_sound
+
+
+def as_table(rows: dict[str, Row]) -> pa.Table:
+    columns = {name: pa.array([row[name] for row in rows.values()], pa.string()) for name in ("text", "lang", "score")}
+    return pa.table({"id": pa.array(rows, pa.string()), **columns})
+
+
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 2**32), steps=st.integers(2, 4))
+def test_any_history_has_the_families_of_a_run(tmp_path_factory: pytest.TempPathFactory, seed: int, steps: int) -> None:
+    """Texts and values that come, change and leave; missing, equal and listed values, guards, and leaders."""
+    draw, texts = random.Random(seed), np.random.default_rng(seed)  # noqa: S311 - a history
+    keep = {
+        "ledger": ["lang", "score"], "same": draw.choice([None, ["lang"], ["score", "lang"]]),
+        "policy": draw.choice(["longest", "first", ["lang=b,a", "-score:number"], ["score", "-length"]]),
+    }  # fmt: skip
+    pairs = {"threshold": 0.6, "max_edges": draw.choice([10**6, 2]), "confirm": draw.choice(["none", "resemblance"])}
+    asked: dict[str, Any] = {"keep": keep, "pairs": pairs, "sketch": {"size": 24}, "local": {"processes": 1}}
+    repo, live = nddup.repository.create(str(tmp_path_factory.mktemp("history") / "repo"), **asked), dict[str, Row]()
+    for _ in range(steps):
+        gone = draw.sample(sorted(live), draw.randint(0, len(live) // 3))
+        if gone:
+            repo.remove(gone)
+        live = {name: row for name, row in live.items() if name not in gone}
+        rows = dict[str, Row]()
+        for _ in range(draw.randint(1, 9)):
+            values = {"lang": draw.choice(["a", "b", None]), "score": draw.choice([None, "3", "1e1", "-2", "many"])}
+            name = f"d{draw.randrange(16):02}"
+            is_known = name in live and draw.random() < 0.5  # the same text, with other values
+            rows[name] = {"text": live[name]["text"] if is_known else draw_text(texts), **values}
+        repo.add(as_table(rows), replace=True)
+        for name, row in rows.items():
+            if live.get(name) != row:
+                live.pop(name, None)
+                live[name] = row
+
+        fresh, tables = nddup.find_duplicates(as_table(live), progress=False, **asked), repo.tables()
+        assert spelled(tables["families"].to_pylist()) == spelled(fresh.families.to_pylist()), asked
+        assert spelled(tables["keep"].to_pylist()) == spelled(fresh.keep.to_pylist()), asked
+        assert sum(tables["families"]["documents"].to_pylist()) == len(live)
