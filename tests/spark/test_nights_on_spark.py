@@ -18,11 +18,11 @@ def write_batches(folder: Path) -> None:
     """Write texts that repeat ids, texts and each other across batches, texts without id, and no records."""
     words = [f"word{n}" for n in range(40)]
     for night, shift in (("a", 0), ("b", 1), ("c", 2)):
-        rows = [
+        rows: list[dict[str, str | None]] = [
             {"id": f"d{n}", "text": " ".join([*words[:-2], f"x{n // 2}", f"y{n}"]), "lang": "ab"[n % 2]}
             for n in range(shift * 3, shift * 3 + 5)
         ]
-        rows += [{"text": "short", "lang": "a"}, {"text": f"{' '.join(words[::2])} {night}", "lang": "b"}]
+        rows += [{"text": "short", "lang": None}, {"text": f"{' '.join(words[::2])} {night}", "lang": "b"}]
         rows += [{"id": f"s{night}", "text": f"{' '.join(words[-12:])} {night}", "lang": "a"}]  # whole in its sketch
         rows += [{"id": "d9", "text": f"another text of one id, {night}", "lang": "a"}]
         (folder / night).mkdir(parents=True)
