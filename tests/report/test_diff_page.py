@@ -13,18 +13,19 @@ from nddup.report.diff_page import Changes, draw_changes
 from tests.report.opened_reports import HOSTILE, Watched
 
 GROUP = {"name": HOSTILE, "change": "split", "before": 1_300, "after": 2, "came": 0, "went": 1_298}
+LONG = GROUP | {"name": "71de2a7396b41017", "change": "grown"}
 TOLD: dict[str, Any] = {
     "before": HOSTILE, "after": "out/after", "differs": True,
     "settings": [{"name": f"pairs.setting{at}", "before": HOSTILE, "after": None} for at in range(8)],
     "versions": [{"name": "nddup", "before": "1", "after": HOSTILE}],
     "counts": {"added": 1, "gone": 2, "text": 3, "verdicts": 1_200, "now_kept": 5, "now_removed": 6,
                "other_original": 7, "won": 8, "lost": 9},
-    "causes": {"settings": 1_199, "text": 1}, "families": {"split": 40}, "sets": {},
+    "causes": {"settings": 1_199, "text": 1}, "families": {"split": 40, "grown": 1}, "sets": {},
 }  # fmt: skip
 SHOWN = Changes(
     [{"doc_id": HOSTILE, "cause": "settings", "kept_before": True, "kept_after": False, "duplicate_of_before": None,
       "duplicate_of_after": HOSTILE}],
-    {"families": [GROUP], "sets": []},
+    {"families": [GROUP, LONG], "sets": []},
 )  # fmt: skip
 
 
