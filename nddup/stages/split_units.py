@@ -29,7 +29,7 @@ from nddup.tables.features import SHARES, SPLIT
 ASSIGNED = working("assigned", "unit string, part string, is_beyond boolean", "The part of each unit.")
 
 ROOTED = """
-    SELECT d.doc_id, d.source, d.record, coalesce(j.root, d.doc_key) AS root, f.part AS fixed, e.part AS earlier
+    SELECT d.doc_id, coalesce(j.root, d.doc_key) AS root, f.part AS fixed, e.part AS earlier
     FROM documents AS d LEFT JOIN {labels} AS j ON d.doc_key = j.node
     LEFT JOIN fixed AS f ON d.doc_id = f.doc_id LEFT JOIN earlier AS e ON d.doc_id = e.doc_id
 """
