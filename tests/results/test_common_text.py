@@ -42,7 +42,7 @@ def texts_of(run: DuckRun) -> dict[str, str]:
 def test_extents_are_the_intersections_of_all_members(tmp_path: Path) -> None:
     """For every cluster of the sample, the common shingles and their places are those of sets in plain Python."""
     run = make(SAMPLE, tmp_path / "run")
-    texts, of = texts_of(run), Shingles(run.metrics.settings["shingle"])
+    texts, of = texts_of(run), Shingles(run.metrics.settings)
     shingles = {
         name: [tuple(tokens[at : at + 5]) for at in range(max(len(tokens) - 4, 1))] if tokens else []
         for name, tokens in ((name, of.tokens(text)) for name, text in texts.items())
@@ -109,7 +109,7 @@ def test_characters_are_counted_as_the_run_counts_them(length: int, tmp_path: Pa
     (tmp_path / "in.jsonl").write_text("".join(lines))
     shingle = {"unit": "char", "length": length}
     run = make(tmp_path / "in.jsonl", tmp_path / "run", shingle=shingle, input={"max_rejects": 1.0})
-    of = Shingles(run.metrics.settings["shingle"])
+    of = Shingles(run.metrics.settings)
 
     counted = once_each(
         (row["doc_id"], row["n_features"]) for row in pq.read_table(f"{run.path}/documents").to_pylist()
