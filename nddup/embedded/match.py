@@ -336,19 +336,17 @@ def _by_prefix(
     prefixes = take_prefixes(all_features, order, np.maximum(probed, posted))
     bitmaps = make_bitmaps(pruned.offsets, pruned.features)
     bitmaps = Bitmaps(bitmaps.sizes[order], bitmaps.words[order])
-    heavy = _find_heavy(prefixes, rule)
-    packed = _pack(pruned, order) if len(rows) and _is_crowded(prefixes) else NOTHING_PACKED
+    holders = np.bincount(prefixes.ranks, minlength=prefixes.n_ranks)
+    heavy = _find_heavy(prefixes, holders, rule)
+    packed = _pack(pruned, order) if holders @ holders > CROWDED * len(rows) else NOTHING_PACKED
     return rows, Probes(take_rows(sketches, rows), prefixes, totals, bounds, probed, posted, heavy, bitmaps, packed)
 
 
-def _is_crowded(prefixes: Prefixes) -> bool:
-    """Return whether each sketch meets so many that packing them costs less than it saves."""
-    holders = np.bincount(prefixes.ranks, minlength=1)
-    return int(holders @ holders) > CROWDED * (len(prefixes.offsets) - 1)
-
-
 def _pack(pruned: Pruned, order: NDArray[np.int64]) -> Packed:
-    """Return the features left of each sketch, if most are among those that very many hold; else nothing."""
+    """Return the features left of each sketch, if most are among those that very many hold; else nothing.
+
+    Memory: at most `MOST_BITS` / 8 bytes a sketch, and 4 for each feature without a bit.
+    """
     end = len(pruned.holders)
     first = max(int(np.searchsorted(pruned.holders, pruned.holders[-1] // COMMON)), end - MOST_BITS)
     if 2 * pruned.holders[first:].sum() < pruned.holders.sum():
@@ -368,18 +366,17 @@ def _by_keys(
     rows = rows[np.argsort(sizes[rows], kind="stable")]
     all_keys = finder.keys(sketches)
     numbered = Prefixes(all_keys.offsets, *number_keys(all_keys.values))
-    heavy = _find_heavy(numbered, rule)
+    heavy = _find_heavy(numbered, np.bincount(numbered.ranks, minlength=numbered.n_ranks), rule)
     lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
     keys = take_prefixes(numbered, rows, lengths)
     own = take_rows(sketches, rows)
     return rows, Probes(own, keys, sizes[rows], bounds[rows], lengths, lengths, heavy[rows], make_bitmaps(*own)), heavy
 
 
-def _find_heavy(prefixes: Prefixes, rule: PairingOptions) -> NDArray[np.bool_]:
+def _find_heavy(prefixes: Prefixes, holders: NDArray[np.int64], rule: PairingOptions) -> NDArray[np.bool_]:
     """Mark the sketches with a feature, or key, that more than `max_postings` have; none where there are no leaders."""
     is_heavy = np.zeros(len(prefixes.offsets) - 1, np.bool_)
     if rule.limits is not None:
-        holders = np.bincount(prefixes.ranks, minlength=prefixes.n_ranks)
         owners = np.repeat(np.arange(len(is_heavy)), np.diff(prefixes.offsets))
         is_heavy[owners[holders[prefixes.ranks] > rule.max_postings]] = True
     return is_heavy

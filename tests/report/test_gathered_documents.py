@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from nddup.embedded.run import run_locally
-from nddup.engines.duck import DuckRun
+from nddup.engines.duck import DuckEngine, DuckRun
 from nddup.report import gather as gathering
 from nddup.report.content import Content, Family, find_families, find_nearest_sets
 from nddup.report.data import chunks
@@ -98,6 +98,31 @@ def test_the_weakest_pair_of_a_large_cluster_is_computed(finished: str) -> None:
     assert largest["size"] == 26 > shown.matrix_each
     assert (columns["least"][0], columns["least_of"][0]) == (int(min(inside) * 1_000), 0)
     assert columns["longest"][0] == 4
+
+
+@given(
+    parts=st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=2), max_size=5),
+    pairs=st.dictionaries(st.sampled_from(list(combinations("abcdefgh", 2))), st.sampled_from([None, 0.7, 0.8, 0.9])),
+)
+def test_the_weakest_pair_of_overlapping_sets_is_of_both_ends(
+    parts: list[set[str]], pairs: dict[tuple[str, str], float | None]
+) -> None:
+    """A pair counts in each set that holds both of its documents, and in no other."""
+    told = DuckEngine("test")
+    ends = [pa.array([pair[end] for pair in pairs], pa.string()) for end in (0, 1)]
+    told.see("pairs", pa.table([*ends, pa.array(pairs.values(), pa.float64())], ["doc_a", "doc_b", "resemblance"]))
+    rows = [(number, name) for number, part in enumerate(parts) for name in part]
+    columns = [pa.array([row[0] for row in rows], pa.int32()), pa.array([row[1] for row in rows], pa.string())]
+
+    found = told.sql(gathering.ASK_WEAKEST, wanted=pa.table(columns, ["part", "doc_id"])).to_pylist()
+
+    within = [[value for pair, value in pairs.items() if part.issuperset(pair)] for part in parts]
+    known = [[value for value in values if value is not None] for values in within]
+    assert found == [
+        {"rank": number, "pairs": len(values), "estimated": len(some), "least": min(some, default=None)}
+        for number, (values, some) in enumerate(zip(within, known, strict=True))
+        if values
+    ]
 
 
 def test_the_graph_of_a_family_has_its_pairs(finished: str) -> None:
