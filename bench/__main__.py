@@ -10,7 +10,7 @@ NAMES = (
     "quality", "thresholds", "profiles", "labels", "kinds", "papers", "reading", "loop", "formats", "pairing",
     "exchanges", "peers", "mining", "graph", "families", "giants", "explosion", "scale", "stages", "memory",
     "records", "fuzz", "report", "repository", "against", "histories", "kills", "compactions", "exact", "passages",
-    "spark", "fits", "shapes",
+    "spark", "fits", "shapes", "nights",
 )  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--against", type=Path, help="loop: another checkout to compare; the two take turns")
     parser.add_argument("--sketches", type=int, help="pairing, exchanges: how many (200,000, 100,000)")
     parser.add_argument("--copies", type=int, default=1, help="peers: N times the documents, each copy in other words")
-    parser.add_argument("--engine", choices=("local", "spark"), default="spark", help="scale: (spark)")
+    parser.add_argument("--engine", choices=("local", "spark"), default="spark", help="scale, nights: (spark)")
     parser.add_argument("--near", type=float, default=0.2, help="scale: share of the records in families (0.2)")
     parser.add_argument("--words", default="20,33", help="scale: words of a record, LOW,HIGH without HIGH (20,33)")
     parser.add_argument("--rounds", type=int, help="peers: runs of each system, in turn (default 3; small 1)")
@@ -36,7 +36,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--thresholds", help="shapes: of `pairs.threshold`, with commas between (0.7)")
     parser.add_argument("--limit", type=float, default=900, help="peers: seconds after which a peer is ended (900)")
     parser.add_argument("--tasks", type=int, help="stages: of the exchanges; by default as many as their memory needs")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="stages: a setting of the run")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="stages, nights: a setting of the run"
+    )
     parser.add_argument(
         "--records",
         help="scale, stages: two counts (250000,2000000; 1000000,10000000; small 20000,80000);"
@@ -44,7 +46,8 @@ def build_parser() -> argparse.ArgumentParser:
         " repository: any (100000,1000000; small 5000); histories: how many (1000), kills: how many (200);"
         " compactions: how many commits (500); papers: pages of the part romip (530000);"
         " spark: any (5000,20000,41460; families 5000,9999,10001,20000); fits: any (10000,100000,1000000);"
-        " shapes: any (2000,6000,18000; small 200,600)",
+        " shapes: any (2000,6000,18000; small 200,600);"
+        " nights: any, before the night (100000,300000,1000000; small 2000,4000)",
     )
     parser.add_argument(
         "--parts",

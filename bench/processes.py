@@ -36,6 +36,7 @@ class Usage:
         memory: peak bytes of all processes together, each shared page counted once.
         worker_rss: peak bytes held by one Python worker of Spark (pages shared with its parent included).
         workers_rss: peak bytes held by all workers together, shared pages counted for each.
+        read: bytes that all processes read from files and pipes, as of the last sample, but for mapped files.
         disk: peak bytes in each watched folder, and in all of them together (`all`).
     """
 
@@ -44,6 +45,7 @@ class Usage:
     memory: int = 0
     worker_rss: int = 0
     workers_rss: int = 0
+    read: int = 0
     disk: dict[str, int] = field(default_factory=dict)
 
 
@@ -149,8 +151,11 @@ def _watch(  # noqa: PLR0913, PLR0917 - what is watched, and where it is noted
     forked: dict[int, float],
     done: threading.Event,
 ) -> None:
+    read: dict[int, int] = {}
     while not done.wait(every):
         processes = descendants(pid)
+        read |= {process: _read_by(process) for process in processes}
+        usage.read = sum(read.values())
         forked |= {process: cpu for process in processes if (cpu := _forked_cpu(process)) is not None}
         usage.memory = max(usage.memory, sum(map(_memory, processes)))
         held = [_worker_rss(process) for process in processes]
@@ -193,6 +198,13 @@ def _memory(pid: int) -> int:
     with suppress(OSError, StopIteration):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+    return 0
+
+
+def _read_by(pid: int) -> int:
+    with suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("rchar:"))
     return 0
 
 
