@@ -208,6 +208,7 @@ def _is_here(path: str) -> bool:
 
 
 def _go_on(path: str, config: "Config") -> "Config":
+    prevent_pandas_import()
     from nddup.stages.onto import settings_onto  # noqa: PLC0415
     from nddup.storage.local_folder import LocalFolder  # noqa: PLC0415
 
