@@ -27,7 +27,7 @@ from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import collapse
 from nddup.spark.steps.clustering import Rounds
 from nddup.spark.steps.documents import Sources
-from nddup.spark.steps.one_task import Decided
+from nddup.spark.steps.one_task import Decided, is_few
 from nddup.spark.steps.state import Job, OldTables, persisted
 from nddup.stages import names
 from nddup.stages.keep import count_kept
@@ -73,13 +73,16 @@ class Changed:
 
 
 def find_changed(job: Job, documents: Saved) -> Changed | None:
-    """Return what a run onto another changes; None where it makes all anew: documents are forced, or OLD kept nothing.
+    """Return what a run onto another changes; None where it makes all anew.
+
+    It does where one task takes all documents, which costs less than to find out what changed; where documents are
+    forced; where OLD kept nothing.
 
     Shuffles:  narrow rows of all documents, twice; the ids of new sketches.
     Actions:   seven, and one for each round of `_follow`.
     """
     old = job.old
-    if old is None or old.candidates is None or old.is_forced or job.forced is not None:
+    if old is None or old.candidates is None or old.is_forced or job.forced is not None or is_few(job, documents):
         return None
     if old.metrics["stages"]["pairs"]["crowd"]:  # which families heavy sketches join depends on all documents
         return None

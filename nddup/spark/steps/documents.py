@@ -526,19 +526,18 @@ def _write_documents(job: Job, numbered: _Numbered, settled: DataFrame, later: M
 def _make_few(job: Job, source: Collection | DataFrame) -> _Made | None:
     """Return the documents and rejects of few records, which come to the driver; None of more. One action.
 
-    The embedded engine numbers and collapses them here: as tables of Spark they take six jobs.
+    The embedded engine numbers and collapses them here: as tables of Spark they take six jobs, onto another run forty.
     """
-    if job.old is not None:
-        return None
     words = words_of(job.config)
     is_needed = reads_contents(job.config) or (words is not None and words.needs_lexicon)
     if not isinstance(source, Collection) or is_needed or given_partitions(job.config.spark):
         return None
-    if sum(file.size for file in source.listing.files) > FEW_BYTES:
+    if sum(file.size for file in source.listing.files) > FEW_BYTES or (job.old and job.old.n_records > FEW_RECORDS):
         return None
     job.progress.describe("records")
     with FewOnSpark(1, spark=job.spark) as workers, suppress(NeedsSparkError):
         before = Old.nothing() if job.config.output.onto else None
+        before = onto.bring_old(job.old).without(job.without) if job.old else before
         sketched = embedded_steps.sketch(source, job.config, workers, renames=True, old=before)
         split = splitting(job.spark)
         noted = {name: sketched.counts[name] for name in embedded_steps.NOTED if name in sketched.counts}

@@ -1,6 +1,6 @@
 """A run onto a finished run on Spark: the old records and shingles, which are not read again.
 
-    a folder            --open_old-->       OldTables
+    a folder            --open_old-->       OldTables; --bring_old--> Old, of few records
     numbered records    --with_old-->       those of both runs, numbered
     records, documents  --list_given-->     GIVEN, for the next run
     lists of ids        --list_taken-->     the documents that leave
@@ -11,6 +11,7 @@ What follows is made of the documents that `steps.changed` finds, by the steps o
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from nddup.embedded.old_run import Old
 from nddup.embedded.settle_onto import prints_of
 from nddup.errors import ConfigError
 from nddup.scanning.collection import Collection
@@ -69,6 +71,17 @@ def open_old(job: Job, path: str) -> OldTables:
         candidates = folder.table("candidates")
     read = (documents, rejects, given, shingles, candidates, folder.table)
     return OldTables(*read, n_records=n_records, noted=noted, reasons=reasons, metrics=metrics)
+
+
+def bring_old(old: OldTables) -> Old:
+    """Return what new records are settled with, of a run of few records, at the driver. Three actions."""
+    brought = {}
+    for table in (DOCUMENTS, REJECTS, GIVEN):
+        rows: DataFrame = getattr(old, table.name)
+        brought[table.name] = rows.select(*table.names).toArrow().cast(table.arrow)
+    stored = {**Old.nothing().stored, "given": brought["given"].sort_by("doc_key")}
+    documents = brought["documents"].sort_by("doc_key")
+    return replace(Old.nothing(), documents=documents, rejects=brought["rejects"], stored=stored, noted=old.noted)
 
 
 def join_old(job: Job, old: OldTables, source: Collection, saved: Saved, read: DataFrame) -> Joined:
