@@ -23,7 +23,7 @@ class ConnectServer:
     """A Spark Connect server in a process of its own, with two tasks at a time.
 
     Attributes:
-        folder: for its log.
+        folder: for its log, and what it holds: `local`.
         url: of the server, once it has started.
     """
 
@@ -47,6 +47,8 @@ class ConnectServer:
             "spark.driver.memory": "2g",
             "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {for_java()}",
             "spark.ui.enabled": "false",
+            "spark.local.dir": str(self.folder / "local"),
+            "spark.cleaner.periodicGC.interval": "5s",  # what nobody refers to is freed when garbage is collected
             **SMALL,
         }
         options = [f"--conf={key}={value}" for key, value in settings.items()]

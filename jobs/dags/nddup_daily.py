@@ -48,12 +48,17 @@ SUBMITTING = {
 
 DATE = "{{ params.date or batch_before(dag_run.logical_date or dag_run.run_after) }}"
 INPUT, OUTPUT = f"{{{{ params.input }}}}/{DATE}", f"{{{{ params.output }}}}/{DATE}"
-DRIVER = {"spark.driver.memory": "{{ params.driver_memory }}"}
+DRIVER = {"spark.driver.memory": "{{ heap(params.driver_memory) }}"}
 
 
 def batch_before(moment: datetime) -> str:
     """Return the date of the batch that is whole at a moment: the day before, in `ZONE`."""
     return (moment.astimezone(ZONE).date() - timedelta(days=1)).isoformat()
+
+
+def heap(size: str) -> str:
+    """Return a size as a JVM takes it: without a letter B after the unit."""
+    return size.rstrip("bB")
 
 
 def noon_of(batch: str) -> datetime:
@@ -119,7 +124,7 @@ with DAG(
     schedule="@daily" if START else None,
     start_date=noon_of(START or "2026-01-01"),  # its time zone is that of the schedule
     catchup=True,
-    user_defined_macros={"batch_before": batch_before},
+    user_defined_macros={"batch_before": batch_before, "heap": heap},
     max_active_runs=1,
     params={
         "input": Param(
@@ -147,8 +152,8 @@ with DAG(
         "driver_memory": Param(
             os.environ.get("NDDUP_DRIVER_MEMORY", "2g"),
             type="string",
-            pattern="^[1-9][0-9]*[kmgt]b?$",
-            description="heap of the driver, such as 4g",
+            pattern="^[1-9][0-9]*[kmgtKMGT][bB]?$",
+            description="heap of the driver, such as 4g or 1536MB",
         ),
         "max_rejects": Param(
             0.05, type="number", minimum=0, maximum=1, description="share of the records above which the run fails"

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits, TextRule
 from nddup.scanning.read_again import CHARACTERS, Contents, Counts, Texts
 from nddup.scanning.record_blocks import Places, are_blocks
+from nddup.stages.written_records import KeptFiles
 from nddup.tables import COUNTED, DOCUMENTS, PARTS, STORED_TEXTS
 
 KEPT_COLUMNS = ["doc_key", "doc_id", "url", "source", "record"]
@@ -170,7 +172,7 @@ class Reader:
         return pa.Table.from_pylist([{"doc_id": doc_id, "text": text} for doc_id, text in named], STORED_TEXTS.arrow)
 
     def find_kept(self, documents: pa.Table, parts: pa.Table, form: str) -> Iterator[pa.Table]:
-        """Yield the contents of these documents, some MB at a time, in their order: content, line, and their columns.
+        """Yield the contents of these documents, some MB at a time, by `doc_key`: content, line, and their columns.
 
         Args:
             documents: `KEPT_COLUMNS` and others, of rows of DOCUMENTS.
@@ -186,55 +188,66 @@ class Reader:
             at = np.searchsorted(known, keys)
             rows = np.flatnonzero(np.append(known, -1)[at] == keys)
             rows = rows[np.argsort(keys[rows])]
-            taken = documents.drop_columns("doc_key").take(pa.array(at[rows]))
+            taken = documents.take(pa.array(at[rows]))
             for name in ("content", "line"):
                 taken = taken.append_column(name, placed[name].take(pa.array(rows)))
             yield taken
 
 
-def write_kept(kept: Iterable[pa.Table], folder: Path, form: str, added: pa.Schema = NO_FIELDS) -> int:
-    """Write the kept documents to one file in a new folder, as Parquet, JSON lines or ROMIP XML; return their number.
+def write_kept(kept: Iterable[pa.Table], folder: Path, files: KeptFiles, added: pa.Schema = NO_FIELDS) -> int:
+    """Write the kept documents to a new folder, as Parquet, JSON lines or ROMIP XML; return their number.
 
     A document that was read from JSON lines is written to JSON lines as its original line, with all its fields.
 
     Args:
         kept: as `Reader.find_kept` gives it.
-        form: parquet, jsonl or xml; delta is written as parquet, without its log.
+        files: in which form, and which document in which file; delta is written as parquet, without its log.
         added: its columns that each record gets beside its own.
 
     Raises:
-        OutputError: if the file cannot be written.
+        OutputError: if a file cannot be written.
         NddupError: if a worker fails, or a line has the added fields already.
     """
-    is_table = form in ("parquet", "delta")
-    target = folder / f"part-00000.{'zstd.parquet' if is_table else form}"
+    own = [DOCUMENTS.arrow.field(name) for name in KEPT_COLUMNS[1:]]
+    schema = pa.schema([*own, pa.field("content", pa.string()), *added])
+    write, written, target = _write_parquet if files.is_table else _write_lines, 0, folder
+    first = (0, schema.empty_table())  # the first file is there whatever is kept
     try:
         folder.mkdir(parents=True)
-        return (_write_parquet if is_table else _write_lines)(kept, target, form, added)
+        for number, tables in groupby(chain([first], _by_file(kept, files)), key=itemgetter(0)):
+            target = folder / files.name(number)
+            written += write((rows for _, rows in tables if len(rows)), target, files.form, schema)
     except NddupError:
         raise  # of what was being read
     except OSError as error:
         raise OutputError(f"{target}: cannot be written ({error.strerror or error})") from error
+    return written
 
 
-def _write_lines(kept: Iterable[pa.Table], target: Path, form: str, added: pa.Schema) -> int:
-    written = 0
+def _by_file(kept: Iterable[pa.Table], files: KeptFiles) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the rows with the number of their file."""
+    for table in kept:
+        numbers = np.minimum(table["doc_key"].to_numpy() // files.records, files.files - 1)
+        ends = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(table)]
+        yield from ((int(numbers[start]), table.slice(start, stop - start)) for start, stop in pairwise(ends) if stop)
+
+
+def _write_lines(kept: Iterable[pa.Table], target: Path, form: str, schema: pa.Schema) -> int:
+    written, added = 0, schema.names[len(KEPT_COLUMNS) :]
     with target.open("w", encoding="utf-8", newline="\n") as file:
         for table in kept:
-            if form == "xml" and not written and len(table):
+            if form == "xml" and not written:
                 file.write(FIRST + "\n")
-            file.writelines(f"{line}\n" for line in spell_kept(table, form, added.names))
+            file.writelines(f"{line}\n" for line in spell_kept(table, form, added))
             written += len(table)
         if form == "xml" and written:
             file.write(LAST + "\n")
     return written
 
 
-def _write_parquet(kept: Iterable[pa.Table], target: Path, form: str, added: pa.Schema) -> int:
+def _write_parquet(kept: Iterable[pa.Table], target: Path, form: str, schema: pa.Schema) -> int:
     del form
     written = 0
-    own = [DOCUMENTS.arrow.field(name) for name in KEPT_COLUMNS[1:]]
-    schema = pa.schema([*own, pa.field("content", pa.string()), *added])
     with pq.ParquetWriter(target, schema, compression="zstd") as file:
         for table in kept:
             file.write_table(table.select(schema.names).cast(schema))

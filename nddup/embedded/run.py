@@ -42,7 +42,7 @@ from nddup.stages.onto import count_untold
 from nddup.stages.run import make_run
 from nddup.stages.run_engine import Made, New, RunEngine, Saved
 from nddup.stages.stage import dependencies_of, reads_contents
-from nddup.stages.written_records import added_fields, with_added
+from nddup.stages.written_records import KeptFiles, added_fields, with_added
 from nddup.storage.local_folder import Before, LocalFolder, MemoryTables
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.tables import CHOSEN, ONTO, VERDICTS
@@ -318,7 +318,8 @@ class LocalJob(RunEngine):
             rows = rows.append_column(table.arrow.field(name), chosen[name].take(at.drop_null()))
         read = self._reader(source).find_kept(rows, sketched.own, self.config.output.kept)
         where = Path(local_path(f"{self.folder.path}/kept"))
-        return outputs.write_kept(read, where, self.config.output.kept, added_fields(self.config))
+        files = KeptFiles.of(source, sum(sketched.rows.values()), self.config.output.kept)
+        return outputs.write_kept(read, where, files, added_fields(self.config))
 
     @contextmanager
     def hold(self, verdicts: pa.Table) -> Iterator[pa.Table]:

@@ -157,7 +157,7 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
         read = workers.scan(source.collection, consumer, record_limits(config))
     rows = in_collection_order(read, source.collection)
     records = pa.array(number_in_file(rows["source"]))
-    rows = rows.append_column("record", records)
+    rows = rows.append_column("record", records).append_column("doc_key", pa.array(np.arange(len(rows))))
     is_good = pc.is_null(rows["reason"])
     bad = rows.filter(pc.invert(is_good)).select(REJECTS.names).cast(REJECTS.arrow)
     rejects = pa.concat_tables([bad, list_silent(source.collection, rows)])
@@ -175,14 +175,14 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
         reasons = dict(zip(counted["reason"].to_pylist(), counted["count_all"].to_pylist(), strict=True))
         silent = list_silent_files(DuckEngine.over("these records", documents=good.select(["source"]), rejects=rejects))
         require_few_rejects(len(good), reasons, config.input.max_rejects, silent=silent, source=source.collection)
-        good = good.set_column(good.column_names.index("doc_id"), "doc_id", name_apart(good))
+        good = good.set_column(good.column_names.index("doc_id"), "doc_id", name_apart(good.drop_columns(["doc_key"])))
     tokens = pc.sum(pc.list_value_length(good["hashes"])).as_py() or 0
     memory.require(OF_TOKEN * tokens, f"the {tokens:,} tokens")
     places = ["source", "record"]
     others = (
         read.select(places).join(good.select(places), places, join_type="left anti") if len(read) > len(good) else None
     )
-    named = good.select(["doc_id", *places, "url", "text"])
+    named = good.select(["doc_key", "doc_id", *places, "url", "text"])
     found = Documents(named, hashes_of(good), rejects, ignore=config.tokens.ignored)
     return found if others is None else replace(found, others=others)
 
@@ -214,7 +214,6 @@ def rank_documents(documents: Documents, order: Order) -> NDArray[np.int64]:
     """
     require_word(order)
     rows = documents.rows.append_column("n_tokens", pa.array(np.diff(documents.hashes.offsets)))
-    rows = rows.append_column("doc_key", pa.array(np.arange(len(rows))))
     for name in ("date", "record_type"):  # of archives; passages reads texts alone
         rows = rows.append_column(name, pa.nulls(len(rows), pa.string()))
     ranks = np.empty(len(rows), np.int64)

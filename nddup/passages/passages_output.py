@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +39,9 @@ HEADER = "_PASSAGES.json"
 
 TEXTS = "texts"
 """The folder of the texts of files of which nothing can be cut in place."""
+
+FILE_RECORDS = 1_000_000
+"""Consecutive records whose kept documents are lines of one file."""
 
 TOLD = ("second copies", "dropped", "left without", "rejects")
 """How lines of the summary begin that are also on the page."""
@@ -230,8 +235,15 @@ def uncut_sources(collection: Collection) -> list[str]:
 def _write_texts(found: FoundPassages, rows: pa.Table, mark: str, folder: Path) -> None:
     folder.mkdir()
     documents = replace(found.documents, rows=rows)
-    with (folder / "part-00000.jsonl").open("w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in kept_lines(documents, found.tables, mark))
+    lines = ((key // FILE_RECORDS, f"{line}\n") for key, line in kept_lines(documents, found.tables, mark))
+    for number, its_lines in groupby(chain([(0, "")], lines), key=itemgetter(0)):
+        with (folder / name_texts(number)).open("w", encoding="utf-8") as file:
+            file.writelines(line for _, line in its_lines)
+
+
+def name_texts(number: int) -> str:
+    """Return the name of a file of lines; the first is there even if it has none, of others there is none then."""
+    return f"part-{number:05}.jsonl"
 
 
 def spell_header(inputs: Sequence[str], config: Config, told: Told, *, whole: int) -> str:

@@ -150,7 +150,7 @@ class Documents:
     """The n documents, in the order of the collection.
 
     Attributes:
-        rows: `doc_id`, `source`, `record`, `url`, `text`.
+        rows: `doc_key`, the number of the record among all; `doc_id`, `source`, `record`, `url`, `text`.
         hashes: the hashes of their tokens.
         rejects: REJECTS.
         others: `source` and `record` of those that could be read and do not count, as a run did not keep them.
@@ -298,18 +298,22 @@ def _blocks(documents: Documents) -> Iterator[tuple[int, list[bytes]]]:
         low += len(chunk)
 
 
-def kept_lines(documents: Documents, tables: Mapping[str, pa.Table], mark: str) -> Iterator[str]:
-    """Yield a line of JSON for each document that is not dropped: its id, and its text with `mark` for each cut."""
+def kept_lines(documents: Documents, tables: Mapping[str, pa.Table], mark: str) -> Iterator[tuple[int, str]]:
+    """Yield the `doc_key` of each document that is not dropped, and a line of JSON.
+
+    The line has its id, and its text with `mark` for each cut.
+    """
     rows = zip(*(tables["cuts"][name].to_pylist() for name in ("doc_id", "char", "char_end")), strict=True)
     cuts = {doc_id: [span[1:] for span in some] for doc_id, some in groupby(rows, key=itemgetter(0))}
     repeating = tables["repeating"]
     flags = zip(repeating["doc_id"].to_pylist(), repeating["dropped"].to_pylist(), strict=True)
     dropped = {doc_id for doc_id, is_dropped in flags if is_dropped}
-    for batch in documents.rows.select(["doc_id", "text"]).to_batches(max_chunksize=1_000):
-        for doc_id, text in zip(batch["doc_id"].to_pylist(), batch["text"].to_pylist(), strict=True):
+    names = ("doc_key", "doc_id", "text")
+    for batch in documents.rows.select(names).to_batches(max_chunksize=1_000):
+        for key, doc_id, text in zip(*(batch[name].to_pylist() for name in names), strict=True):
             if doc_id not in dropped:
                 kept = cut_text(text, cuts.get(doc_id, ()), mark)
-                yield json.dumps({"id": doc_id, "text": kept}, ensure_ascii=False)
+                yield key, json.dumps({"id": doc_id, "text": kept}, ensure_ascii=False)
 
 
 def list_verdicts(documents: Documents, tables: Mapping[str, pa.Table]) -> pa.Table:

@@ -34,11 +34,13 @@ from nddup.ground.progress import Steps
 from nddup.matching.task_sizes import free_memory
 from nddup.passages.find_passages import Source, find_collection, find_kept, require_word
 from nddup.passages.passages_output import (
+    FILE_RECORDS,
     HEADER,
     SHOWN,
     TEXTS,
     Told,
     cutting_of,
+    name_texts,
     only_cut,
     say_kept,
     say_tagged,
@@ -57,13 +59,13 @@ from nddup.spark.engine import SparkEngine
 from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import collapse
 from nddup.spark.scan import Rewriting, scan, scan_counting
-from nddup.spark.schemas import local_table, table
+from nddup.spark.schemas import WHOLE, local_table, table
 from nddup.spark.session import few_tasks, set_to, splitting
 from nddup.spark.session_access import access_of
 from nddup.spark.session_files import files_at, files_of
 from nddup.spark.session_tables import UNMARKED, SparkFolder
 from nddup.spark.steps.documents import WorkersOnSpark, files_without_records, list_short
-from nddup.spark.steps.outputs import rewrite_files
+from nddup.spark.steps.outputs import place_parts, rewrite_files
 from nddup.spark.steps.pairing import tasks_of
 from nddup.spark.steps.state import persisted
 from nddup.stages.losses import require_few_losses
@@ -92,6 +94,8 @@ class _Read(NamedTuple):
     documents: int
     tokens: int
     like_made_up: int
+    last: int
+    """The greatest `doc_key` of the documents."""
 
 
 FILTER_BYTES = 1 << 27
@@ -193,9 +197,8 @@ def _numbered(spark: SparkSession, source: Source, rows: DataFrame) -> Iterator[
         silent = files_without_records(spark, source.collection, rows)
         rejects = numbered.where(F.col("reason").isNotNull()).select(*REJECTS.names).unionByName(silent)
         like = F.count_if(F.col("doc_id").rlike(MADE_UP) & ~F.col("is_made"))
-        counted = good.agg(F.count(F.lit(1)), F.sum("n_tokens"), like).collect()[0]
-        documents, tokens, made_up = (int(count or 0) for count in counted)
-        read = _Read(good, others, rejects, documents, tokens, made_up)
+        counted = good.agg(F.count(F.lit(1)), F.sum("n_tokens"), like, F.max("doc_key")).collect()[0]
+        read = _Read(good, others, rejects, *(int(count or 0) for count in counted))
         _require_documents(source, read)
         yield read
 
@@ -334,7 +337,7 @@ def _write_outputs(written: _Written) -> tuple[int, list[str]]:
     form, whole, lines = config.output.kept, 0, list[str]()
     if form == "jsonl" or (form == AS_INPUT and uncut_sources(collection)):
         name = "kept" if form == "jsonl" else TEXTS
-        _write_lines(written.of("kept").select("text"), written.storage, f"{folder}/{name}")
+        _write_texts(written, f"{folder}/{name}")
     if AS_INPUT not in (form, config.output.tagged):
         return whole, lines
     spark, limit, how = written.rows.sparkSession, config.input.limit is not None, cutting_of(config)
@@ -378,15 +381,13 @@ def _write_report(written: _Written, told: Told) -> None:
         write_report(engine, told, written.source.config, read_texts, put)
 
 
-def _write_lines(lines: DataFrame, storage: Any, folder: str) -> None:  # noqa: ANN401 - as of `_Written`
-    """Write lines of kept documents as `part-00000.jsonl` and on, in the order of the tasks."""
-    work = f"{folder}.written"
-    lines.write.options(**UNMARKED).text(storage.spelled(work))
-    storage.make_folder(folder)
-    parts = sorted(name for name, size in storage.sizes(work).items() if size and name.startswith("part-"))
-    for number, part in enumerate(parts):
-        storage.move(f"{work}/{part}", f"{folder}/part-{number:05}.jsonl")
-    storage.remove(work)
+def _write_texts(written: _Written, folder: str) -> None:
+    """Write lines of kept documents as the embedded engine does, each file by one task."""
+    number, work = F.floor(F.col("doc_key") / FILE_RECORDS).cast("int"), f"{folder}.written"
+    placed = written.of("kept").repartitionById(written.read.last // FILE_RECORDS + 1, number)
+    lines = placed.sortWithinPartitions("doc_key").select("text")
+    lines.write.options(**UNMARKED, **WHOLE).text(written.storage.spelled(work))
+    place_parts(written.storage, work, folder, name_texts)
 
 
 def engine_on_spark(spark: SparkSession) -> Start:

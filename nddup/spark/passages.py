@@ -72,10 +72,10 @@ VERDICTS: Layout = {
 _WRITTEN = (PASSAGES, OCCURRENCES, CUTS, REPEATING)
 FOUND = working(
     "found",
-    "what string, second_copies long, nddup_kept boolean, nddup_passages string, nddup_cuts string, "
+    "what string, doc_key long, second_copies long, nddup_kept boolean, nddup_passages string, nddup_cuts string, "
     + ", ".join({column.name: f"{column.name} {column.type}" for one in _WRITTEN for column in one.columns}.values()),
-    "Rows of all tables of `nddup passages`: `what` is the table; `kept`: a line of JSON in `text`; `verdicts`: what"
-    " becomes of a record, its spans as JSON; `counts`: a row for each task, with the second copies that stay.",
+    "Rows of all tables of `nddup passages`: `what` is the table; `kept`: `doc_key`, and a line in `text`; `verdicts`:"
+    " what becomes of a record, its spans as JSON; `counts`: a row for each task, with the second copies that stay.",
 )
 
 LEAST, MOST = 1, 64
@@ -313,8 +313,10 @@ def _tabulate(homes: Batches, judged: Batches, *, rule: PassageRule, wanted: Wan
         yield from _as_found("verdicts", _spell_spans(list_verdicts(documents, tables)))
     as_texts = replace(documents, rows=documents.rows.filter(documents.rows["as_text"]))
     if len(as_texts.rows):
-        lines = kept_lines(as_texts, tables, wanted.mark)
-        yield from _as_found("kept", pa.table({"text": pa.array(lines, pa.string())}))
+        lines = [*kept_lines(as_texts, tables, wanted.mark)]
+        yield from _as_found(
+            "kept", pa.table({"doc_key": [one[0] for one in lines], "text": [one[1] for one in lines]})
+        )
 
 
 def _spell_spans(verdicts: pa.Table) -> pa.Table:

@@ -52,6 +52,7 @@ PATIENCE = 15.0
 
 LOOK_SECONDS = 1.0
 EXECUTOR_MEMORY, DYNAMIC = "spark.executor.memory", "spark.dynamicAllocation.enabled"
+HEAPS = ("spark.driver.memory", EXECUTOR_MEMORY)
 MB = 1 << 20
 
 
@@ -493,7 +494,9 @@ def settings_for(given: Mapping[str, str]) -> dict[str, str]:
     for key, value in PINNED.items():
         if str(given.get(key, value)).strip().lower() != value:
             raise ConfigError(f"{key}: nddup works with {value} only, got {given[key]}")
-    return {**RUNTIME, **PINNED, **given}
+    # A JVM takes 1536m for its heap, but not 1536MB, as people and Spark itself write sizes.
+    heaps = {key: re.sub(r"(?<=[0-9])\s*([kmgtKMGT])[bB]\s*$", r"\1", given[key]) for key in HEAPS if key in given}
+    return {**RUNTIME, **PINNED, **given, **heaps}
 
 
 def workers_find_us(path: str = "") -> bool:

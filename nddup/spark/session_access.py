@@ -35,6 +35,9 @@ to fill them."""
 PARALLELISM = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
 """Settings that give the parallelism, in order of precedence."""
 
+PLANS_KEPT = "spark.connect.session.planCache.maxSize"
+"""Number of plans that a server keeps of each session, with the tables they read."""
+
 RANGE = 1 << 16
 """Length of the range whose partitions are counted: more numbers than any cluster has cores."""
 
@@ -49,7 +52,7 @@ class SessionAccess(Protocol):
     | purpose of a job | its description in Spark's UI, and the name of its stages | a tag of the operation |
     | progress | the status tracker | what the server reports of the operation |
     | shuffled bytes | counted by the context | not available: 0 |
-    | checkpoints | freed on request | freed by the server, once no client refers to them |
+    | checkpoints | freed on request | freed by the server, once neither client nor a plan it keeps refers to them |
     """
 
     def settings(self) -> dict[str, str]:
@@ -74,7 +77,7 @@ class SessionAccess(Protocol):
         """Return rows of this session, which the first that reads them stores on the executors' disks."""
 
     def free(self, is_freed: Callable[[str], bool]) -> None:
-        """Free the checkpoints with these marks; on Connect nothing: the server frees what no client refers to."""
+        """Free the checkpoints with these marks; on Connect, those that the client does not refer to."""
 
     def tasks(self) -> tuple[int, int]:
         """Return how many tasks of the running Spark stages are done, and their number."""
@@ -237,7 +240,10 @@ class _Connect:
         return self._spark._create_remote_dataframe(name)  # type: ignore[no-any-return]  # noqa: SLF001
 
     def free(self, is_freed: Callable[[str], bool]) -> None:
+        """Let the server forget the last plans of the session, which hold their tables: ask it for as many others."""
         del is_freed
+        for number in range(int(self._spark.conf.get(PLANS_KEPT, "16"))):
+            self._spark.range(number).schema  # noqa: B018 - the question is what counts
 
     def describe(self, text: str) -> None:
         """Tag the operations that follow; a tag cannot hold a comma.

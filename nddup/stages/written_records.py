@@ -3,14 +3,17 @@
     documents, rejects, keep, members, families --judge_records-->  VERDICTS  for `kept` and `tagged` as they came
     keep, families                              --choose_kept-->    CHOSEN    for `kept` in another form
 
-Both have the columns of `output.columns` and `output.weights`, null for what is not kept.
+Both have the columns of `output.columns` and `output.weights`, null for what is not kept. In another form, `KeptFiles`
+says which document is in which file.
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from nddup.engines.engine import Engine, EngineTable
+from nddup.scanning.collection import Collection
 from nddup.settings.plan import kept_columns
 from nddup.settings.schema import Config
 from nddup.tables import CHOSEN, VERDICTS, Table
@@ -36,6 +39,41 @@ KEPT = """
     )
     SELECT t.doc_id{columns} FROM keep AS t JOIN copies AS c ON t.doc_id = c.target {families} WHERE t.kept
 """
+
+FILE_BYTES = 1 << 28
+"""Bytes of the inputs, as they are stored, whose kept documents are one file of `kept`."""
+
+
+class KeptFiles(NamedTuple):
+    """The files of `kept` in a form other than that of the inputs, the same on both engines.
+
+    Each holds the kept documents of as many consecutive records, by `doc_key`. The first is there even if it has none.
+
+    Attributes:
+        records: of each file; the last has those that are left.
+        files: their greatest number.
+        form: `output.kept`.
+    """
+
+    records: int
+    files: int
+    form: str
+
+    @classmethod
+    def of(cls, source: Collection, n_records: int, form: str) -> "KeptFiles":
+        """Return them for a collection with so many records, documents and rejects."""
+        files = max(1, -(-sum(file.size for file in source.listing.files) // FILE_BYTES))
+        return cls(max(1, -(-n_records // files)), files, form)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether they are Parquet, by Zstandard, rather than lines of text."""
+        return self.form in ("parquet", "delta")
+
+    def name(self, number: int) -> str:
+        """Return the name of a file; numbers begin at 0."""
+        return f"part-{number:05}.{'zstd.parquet' if self.is_table else self.form}"
+
 
 FAMILIES = "LEFT JOIN families AS f ON t.doc_id = f.doc_id"
 

@@ -1,5 +1,6 @@
 """A run over Spark's DataFrames: SQL, documents, pairs and another threshold, as for the same rows in pandas."""
 
+import threading
 from typing import Any
 
 import pandas as pd
@@ -13,7 +14,7 @@ from nddup.api.run_object import Run
 from nddup.errors import ConfigError
 from nddup.tables import RESULTS
 from tests.results.kind_runs import texts
-from tests.spark_holdings import checkpoints, left_by
+from tests.spark_holdings import checkpoints, files_of, left_by, shuffles_left
 
 SETTINGS: dict[str, Any] = {"sketch": {"size": 30}, "shingle": {"length": 2}, "pairs": {"threshold": 0.6}}
 PAGES = pd.DataFrame({"id": list(texts()), "text": list(texts().values())})
@@ -80,9 +81,13 @@ def test_decisions_are_told_as_in_memory(here: Run, there: Run) -> None:
 
 
 def test_a_call_leaves_its_results_alone_and_close_frees_them(spark: SparkSession) -> None:
-    """A call frees its working tables, a failed one all it made; `close` frees the results and nothing else."""
+    """A call frees its working tables, a failed or killed one all it made; `close` frees the results and no more.
+
+    No file of a shuffle stays that the collection of garbage does not remove.
+    """
     mine = spark.range(3).localCheckpoint()
     before, seen = checkpoints(spark), left_by(spark, set())[2]  # another run of this module is still open
+    shuffles = files_of(spark, "shuffle")
     pages = spark.createDataFrame(PAGES)
     with nddup.find_duplicates(pages, **SETTINGS) as run:
         held, files, views = left_by(spark, before)
@@ -98,7 +103,25 @@ def test_a_call_leaves_its_results_alone_and_close_frees_them(spark: SparkSessio
     with pytest.raises(PySparkException, match="no such text"):
         nddup.find_duplicates(failing, **SETTINGS)
     assert left_by(spark, before) == freed
+
+    is_over = threading.Event()
+    killer = threading.Thread(target=kill_jobs, args=(spark, before, is_over))
+    killer.start()
+    with pytest.raises(Exception, match="cancelled"):
+        nddup.find_duplicates(pages, **SETTINGS)
+    is_over.set()
+    killer.join()
+    assert left_by(spark, before) == freed
     assert mine.count() == 3
+    del run, kept
+    assert shuffles_left(spark, shuffles) == set()
+
+
+def kill_jobs(spark: SparkSession, before: set[int], is_over: threading.Event) -> None:
+    """Kill each job of a session, from the one that makes the first table since `before`."""
+    while not is_over.wait(0.01):
+        if checkpoints(spark) - before:
+            spark.sparkContext.cancelAllJobs()
 
 
 def test_a_streaming_table_is_refused(spark: SparkSession) -> None:

@@ -52,6 +52,10 @@ if len(sys.argv) == 2:
     print(json.dumps([{name: given["application_args"] for name, given in tasks.items()}, order]))
 elif sys.argv[2] == "ends":
     print(json.dumps([ends(message) for message in sys.argv[3:]]))
+elif sys.argv[2] == "heap":
+    params = [call.kwargs for call in sys.modules["airflow.sdk"].Param.call_args_list]
+    allowed = [given["pattern"] for given in params if "pattern" in given]
+    print(json.dumps([allowed, [made["heap"](size) for size in sys.argv[3:]]]))
 else:
     utc = datetime.fromisoformat(sys.argv[2])
     hours = [made["batch_before"](utc + timedelta(hours=hour)) for hour in range(int(sys.argv[3]))]
@@ -107,6 +111,15 @@ def test_only_failures_of_the_cluster_are_tried_again() -> None:
     passing = ("Error code is: 137.\n", "Error code is: 1.\nAll masters are unresponsive! Giving up.\n")
 
     assert ask_dag({}, "ends", *final, *passing) == ["Final"] * 3 + ["OSError"] * 2
+
+
+def test_the_heap_of_the_driver_is_a_size_as_anywhere() -> None:
+    """With or without the letter B, in small letters or large: a JVM refuses `-Xmx1536MB`."""
+    sizes = ["1536m", "1536MB", "2g", "2Gb"]
+    (pattern,), heaps = ask_dag({}, "heap", *sizes)
+    assert all(re.search(pattern, size) for size in sizes)
+    assert heaps == ["1536m", "1536M", "2g", "2G"]
+    assert not re.search(pattern, "2 parsecs")
 
 
 def test_a_repository_is_a_task_where_one_is_named() -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from nddup.embedded.outputs import write_kept
 from nddup.errors import OutputError
+from nddup.stages.written_records import KeptFiles
 
 KEPT = {
+    "doc_key": [0],
     "doc_id": ["a"],
     "url": [None],
     "source": ["a.jsonl"],
@@ -18,8 +20,8 @@ KEPT = {
     "content": ["word " * 10_000],
     "line": [None],
 }
-TYPES = [("doc_id", pa.string()), ("url", pa.string()), ("source", pa.string()), ("record", pa.int64()),
-         ("content", pa.string()), ("line", pa.string())]  # fmt: skip
+TYPES = [("doc_key", pa.int64()), ("doc_id", pa.string()), ("url", pa.string()), ("source", pa.string()),
+         ("record", pa.int64()), ("content", pa.string()), ("line", pa.string())]  # fmt: skip
 
 
 @pytest.fixture
@@ -38,4 +40,4 @@ def test_a_write_that_fails_names_the_output(tmp_path: Path, form: str) -> None:
     kept = pa.table(KEPT, schema=pa.schema(TYPES))
 
     with pytest.raises(OutputError, match=rf"kept/part-00000.{form}: cannot be written \(File too large\)"):
-        write_kept([kept], tmp_path / "kept", form)
+        write_kept([kept], tmp_path / "kept", KeptFiles(1, 1, form))

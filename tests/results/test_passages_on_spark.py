@@ -12,10 +12,13 @@ import pytest
 from nddup.cli import main
 from nddup.errors import ConfigError, OutputError
 from nddup.ground.progress import Steps
+from nddup.passages import passages_output
 from nddup.passages.passages_output import summarise
 from nddup.settings.load import load_config
+from nddup.spark import inputs_given
 from nddup.spark.inputs_given import find_on_spark
 from nddup.spark.session import set_to
+from tests.spark_holdings import checkpoints, files_of, left_by, shuffles_left
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,10 +52,10 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read(folder: Path) -> dict[str, Any]:
     """Return the rows of all tables and the lines of texts, sorted, and the bytes of all files beside them."""
     found: dict[str, Any] = {name: sorted(map(repr, pq.read_table(folder / name).to_pylist())) for name in TABLES}
-    parts = sorted(folder.glob("*/part-*.jsonl"))
+    parts = folder.glob("*/part-*.jsonl")
     found["lines"] = sorted(line for part in parts for line in part.read_text("utf-8").splitlines())
     others = [path for name in ("kept", "tagged", "report") for path in folder.glob(f"{name}/**/*") if path.is_file()]
-    return found | {str(path.relative_to(folder)): path.read_bytes() for path in others if path not in parts}
+    return found | {str(path.relative_to(folder)): path.read_bytes() for path in others}
 
 
 def find(spark: "SparkSession", inputs: Sequence[Path], output: Path, *settings: str) -> dict[str, Any]:
@@ -68,17 +71,31 @@ def find_here(inputs: Sequence[Path], output: Path, *settings: str) -> dict[str,
 
 
 def test_tables_and_summary_are_those_of_the_embedded_engine(
-    spark: "SparkSession", texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: "SparkSession",
+    texts: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With all texts in one task every table, kept line and line of the summary is the same, but for the shuffle."""
-    config = load_config(None, [*FEW, "spark.sql.shuffle.partitions=1"])
+    """Every table, file of kept lines and line of the summary is the same, but for the shuffle.
+
+    A file holds the kept lines of so many consecutive records.
+    """
+    for module in (passages_output, inputs_given):
+        monkeypatch.setattr(module, "FILE_RECORDS", 40)
+    held, (_, _, views) = checkpoints(spark), left_by(spark, set())
+    shuffles = files_of(spark, "shuffle")
+    config = load_config(None, [*FEW, "spark.sql.shuffle.partitions=3"])
     here = find_here([texts], tmp_path / "here", *FEW)
     said = capsys.readouterr().out.splitlines()[:-1]
     with Steps("passages", 6, is_quiet=True) as steps:
         told, _ = find_on_spark(spark, [str(texts)], config, str(tmp_path / "there"), steps)
 
+    assert left_by(spark, held) == (0, [], views)
+    assert shuffles_left(spark, shuffles) == set()
     assert read(tmp_path / "there") == here
     assert len(here["passages"]) > 100
+    assert sorted(name for name in here if name.startswith("kept/")) == [f"kept/part-0000{at}.jsonl" for at in range(4)]
     assert any("three.jsonl#2+" in row for row in here["lines"])
     lines = list(summarise(told, config))
     shuffled = next(line for line in lines if line.startswith("shuffled: "))
@@ -133,7 +150,11 @@ def test_the_kept_documents_of_a_run_are_read(spark: "SparkSession", tmp_path: P
 
 
 def test_what_it_cannot_do_is_refused(spark: "SparkSession", texts: Path, tmp_path: Path) -> None:
-    """An output that exists, columns in the policy, and inputs without a record are told, and nothing is written."""
+    """An output that exists, columns in the policy, and inputs without a record are told.
+
+    Nothing is written, and nothing stays on the executors.
+    """
+    held, (_, _, views) = checkpoints(spark), left_by(spark, set())
     (tmp_path / "old").mkdir()
     (tmp_path / "empty.jsonl").write_text('{"text": null}\n')
     with pytest.raises(OutputError, match="exists already"):
@@ -143,3 +164,4 @@ def test_what_it_cannot_do_is_refused(spark: "SparkSession", texts: Path, tmp_pa
     with pytest.raises(ConfigError, match=r"no document can be read: empty\.jsonl: no content"):
         find(spark, [tmp_path / "empty.jsonl"], tmp_path / "new")
     assert not (tmp_path / "new").exists()
+    assert left_by(spark, held) == (0, [], views)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, reason_of
 from nddup.spark import session
-from nddup.spark.session import Size, Worker, asked_of, explain_wait, require_fitting, tell_if_waiting
+from nddup.spark.session import Size, Worker, asked_of, explain_wait, require_fitting, settings_for, tell_if_waiting
 
 SMALL = Worker(Size(1, 1900), Size(1, 300))
 LARGE = Worker(Size(8, 4096), Size(0, 4096))
@@ -95,3 +95,10 @@ def test_only_the_settings_of_the_run_ask_for_a_number() -> None:
     for wrong in ("0", "-1", "2.5", "some"):
         with pytest.raises(ConfigError, match=f"expected a number of tasks, at least 1, or auto, got {wrong}"):
             session.given_partitions({session.PARTITIONS: wrong})
+
+
+def test_a_heap_is_a_size_as_anywhere() -> None:
+    """A JVM refuses `-Xmx1536MB`, which Spark hands on as it is; what is no size is left to Spark."""
+    said = {"1536MB": "1536M", "1536 mb": "1536m", "1536m": "1536m", "2g": "2g", "2 parsecs": "2 parsecs"}
+    for given, due in said.items():
+        assert settings_for({"spark.driver.memory": given})["spark.driver.memory"] == due

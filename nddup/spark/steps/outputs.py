@@ -3,7 +3,7 @@
     clusters   --spell_clusters-->       lines     `duplicates.txt`: one cluster per line (`write_duplicates`)
     clusters, members --number_clusters, spell_members-->  pieces   where a cluster has more members than its row lists
     documents  --invert_sketches-->      pieces    `context.fimi`: one line per feature, the `doc_key`s that have it
-    kept       --as_xml, write_kept-->   files     read again from the inputs (`write_kept_documents`)
+    kept       --write_kept-->           files     read again from the inputs (`write_kept_documents`)
     verdicts   --rewrite_files-->        files     the inputs written again, tagged or cut
     documents  --read_texts-->           texts     of a bounded number of documents, for the report
     tables     --save_tables-->          a catalog: Spark's own, Hive's, Unity's, Iceberg's or Delta's
@@ -12,7 +12,7 @@ Lists are written by tasks, in order. Other texts that are wanted later are read
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 
 import numpy as np
@@ -33,13 +33,12 @@ from nddup.settings.plan import record_limits, text_rule
 from nddup.spark.scan import Ending, Rewriting, Written, ending_of, key_contents, rewrite
 from nddup.spark.schemas import WHOLE, require
 from nddup.spark.session import set_to
-from nddup.spark.session_access import is_connect
 from nddup.spark.session_files import SessionFiles, files_at, files_of
 from nddup.spark.session_tables import UNMARKED, SparkFolder
 from nddup.spark.steps.documents import Inputs, Sources, WorkersOnSpark
 from nddup.spark.steps.state import Job, persisted
 from nddup.stages.run_engine import Made, Saved
-from nddup.stages.written_records import added_fields
+from nddup.stages.written_records import KeptFiles, added_fields
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import CLUSTERS, DOCUMENTS, MEMBERS, RESULTS, Table
 
@@ -65,19 +64,6 @@ KEY_BYTES = 20
 
 FEW_MEMBERS, FEW_TEXTS = 100_000, 1_000
 """Maximum numbers of members of clusters that the driver lists, and of texts of the report that it gets."""
-
-
-def as_xml(kept: DataFrame, added: Sequence[str] = ()) -> DataFrame:
-    """Write documents as ROMIP XML, one file per partition; a partition without documents gives no line.
-
-    The content is base64 of UTF-8 with a byte order mark, which overrides any charset that the markup declares.
-
-    Schema in:   doc_id string, url string, content string, `added`, …
-    Schema out:  value string: the prolog, one line per document, and the end
-    Shuffles:  none.    Actions:  none.
-    """
-    spell = partial(_xml_lines, added=tuple(added))
-    return kept.select("doc_id", "url", "source", "record", "content", *added).mapInArrow(spell, "value string")
 
 
 def spell_clusters(clusters: DataFrame) -> DataFrame:
@@ -192,21 +178,16 @@ def _cut(texts: Iterable[str], end: str) -> Batches:
         yield _values([rest])
 
 
-def _xml_lines(batches: Batches, *, added: Sequence[str]) -> Batches:
-    """Return the lines of one file; the prolog comes with the first batch that has documents."""
+def _spell_file(batches: Batches, *, form: str, added: Sequence[str]) -> Batches:
+    """Return the lines of one file; the prolog of XML comes with the first batch that has documents."""
     has_any = False
     for batch in batches:
-        lines = list(outputs.spell_kept(pa.Table.from_batches([batch]), "xml", added))
+        lines = list(outputs.spell_kept(pa.Table.from_batches([batch]), form, added))
         if lines:
-            yield _values(lines if has_any else [FIRST, *lines])
+            yield _values([FIRST, *lines] if form == "xml" and not has_any else lines)
             has_any = True
-    if has_any:
+    if has_any and form == "xml":
         yield _values([LAST])
-
-
-def _json_lines(batches: Batches, *, added: Sequence[str]) -> Batches:
-    for batch in batches:
-        yield _values(list(outputs.spell_kept(pa.Table.from_batches([batch]), "jsonl", added)))
 
 
 def _values(lines: list[str]) -> pa.RecordBatch:
@@ -295,23 +276,29 @@ def _number(part: str) -> tuple[int, str]:
     return int(part.split("-")[1]), part
 
 
+def place_parts(storage: OutputFiles, work: str, folder: str, name: Callable[[int], str]) -> None:
+    """Move the files that the tasks of a write left in `work` to a folder, under the names of their numbers."""
+    storage.make_folder(folder)
+    for part in storage.sizes(work):
+        storage.move(f"{work}/{part}", f"{folder}/{name(_number(part)[0])}")
+    storage.remove(work)
+
+
 def write_kept_documents(job: Job, source: Collection, sketched: Made, chosen: DataFrame) -> int:
     """As `RunEngine.write_kept`. One action."""
-    del source
-    folder, form, (inputs, offsets) = job.folder, job.config.output.kept, _read_again(sketched)
+    folder, (inputs, offsets) = job.folder, _read_again(sketched)
     if offsets is None:
         raise ValueError("the offsets of records are needed")
-    where = folder.stage_output("kept") if is_connect(job.spark) else f"{folder.path}/kept"
+    files = KeptFiles.of(source, sum(sketched.rows.values()), job.config.output.kept)
+    work, storage = folder.stage_output("kept"), files_at(job.spark, folder.path)
     with set_to(job.spark, inputs.splitting):
-        found_again = inputs.scan(Contents(text_rule(job.config), form))
+        found_again = inputs.scan(Contents(text_rule(job.config), files.form))
         contents = key_contents(found_again, offsets.table, offsets.rows)
-        added = added_fields(job.config).names
         documents = sketched.tables["documents"].select(*outputs.KEPT_COLUMNS).join(chosen, "doc_id")
         kept, seen = documents.join(contents, "doc_key"), Observation("written")
-        write_kept(kept.observe(seen, F.count(F.lit(1)).alias("rows")), folder.spelled(where), form, added)
-    _name_parts(files_at(job.spark, where), where, form)
-    if is_connect(job.spark):
-        folder.publish("kept")
+        counted = kept.observe(seen, F.count(F.lit(1)).alias("rows"))
+        write_kept(counted, folder.spelled(work), files, added_fields(job.config).names)
+    place_parts(storage, work, f"{folder.path}/kept", files.name)
     return int(seen.get["rows"] or 0)
 
 
@@ -323,32 +310,27 @@ def _read_again(sketched: Made) -> tuple[Inputs, Saved | None]:
     return sources.inputs, sources.offsets
 
 
-def _name_parts(storage: OutputFiles, path: str, form: str) -> None:
-    """Give the files that Spark calls `.txt` the ending of their format. One rename a file."""
-    for name in storage.children(path):
-        if name.endswith(".txt"):
-            storage.move(f"{path}/{name}", f"{path}/{name.removesuffix('txt')}{form}")
+def write_kept(kept: DataFrame, path: str, files: KeptFiles, added: Sequence[str] = ()) -> None:
+    """Write the kept documents to a new folder: each of `files` by the task of its number, in the order of records.
 
+    Args:
+        kept: `KEPT_COLUMNS`, content, line and `added`.
+        path: as `Storage.spelled` gives it.
+        files: in which form, and which document in which file.
+        added: columns that each gets beside its own.
 
-def write_kept(kept: DataFrame, path: str, form: str, added: Sequence[str] = ()) -> None:
-    """Write the kept documents to a folder, as `Storage.spelled` gives it: Parquet, JSON lines, or ROMIP XML.
-
-    A document that was read from JSON lines is written to JSON lines as its original line, with all fields; any other
-    as `doc_id`, `url`, `source`, `record` and `content` (decoded, with its markup). Each gets the columns `added`.
+    Cost: one shuffle of the contents, and no sample of their range: the numbers of records have hardly any gaps.
     """
+    number = F.least(F.floor(F.col("doc_key") / files.records), F.lit(files.files - 1)).cast("int")
+    placed = kept.repartitionById(files.files, number).sortWithinPartitions("doc_key")
     columns = [*outputs.KEPT_COLUMNS[1:], "content"]
-    if form == "parquet":
-        kept.select(*columns, *added).write.parquet(path)
-    elif form == "xml":
-        as_xml(kept, added).write.options(**WHOLE).text(path)
+    if files.is_table:
+        table = placed.select(*columns, *added)
+        table.write.options(**UNMARKED, **(WHOLE | {"compression": "zstd"})).parquet(path)
     else:
-        if added:
-            spell = partial(_json_lines, added=tuple(added))
-            lines = kept.select(*columns, *added, "line").mapInArrow(spell, "value string")
-        else:
-            line = F.coalesce("line", F.to_json(F.struct(*columns), {"ignoreNullFields": "true"}))
-            lines = kept.select(line.alias("value"))
-        lines.write.options(**WHOLE).text(path)
+        spell = partial(_spell_file, form=files.form, added=tuple(added))
+        lines = placed.select(*columns, "line", *added).mapInArrow(spell, "value string")
+        lines.write.options(**UNMARKED, **WHOLE).text(path)
 
 
 def rewrite_inputs(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> int:
