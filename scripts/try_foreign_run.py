@@ -184,7 +184,8 @@ def replace_file(place: Path, file: Path, chance: random.Random) -> str:
 def renew_digests(run: Path) -> None:
     """Write the CRC-32 and sizes that files have now into the notes, and the digests of these."""
     for note in sorted((run / "_stages").glob("*.json")):
-        with_values(note, lambda value, name=note.stem: _renew_note(value, run / name))
+        place = run / note.stem if (run / note.stem).is_dir() else run / "_stages" / note.stem
+        with_values(note, partial(_renew_note, folder=place))
     if (run / "_COMPLETE").is_file() and not (run / "_COMPLETE").is_symlink():
         with_values(run / "_COMPLETE", partial(_renew_marker, run=run))
 

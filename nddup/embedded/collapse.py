@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.errors import OutputError
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import fingerprints_of, lists_of, one_chunk, ragged_of, take
 from nddup.matching.preference import NO_LENGTH, NO_MOMENT, Order, order_key, values_of, word_key
@@ -320,12 +321,19 @@ def rank_ids(ids: pa.ChunkedArray) -> NDArray[np.int32]:
 
 
 def _places_of(wanted: pa.ChunkedArray, ids: pa.ChunkedArray) -> NDArray[np.int32]:
-    """Return the places of n ids among n distinct ones, (n,); fast where most are at their own place."""
+    """Return the places of n ids among n distinct ones, (n,); fast where most are at their own place.
+
+    Raises:
+        OutputError: if one is not among them: the documents are those of a run that anyone may have written.
+    """
     is_own = np.asarray(pc.equal(wanted, ids))
     places = np.arange(len(wanted), dtype=np.int32)
     others = np.flatnonzero(~is_own)
     if len(others):
-        places[others] = np.asarray(pc.index_in(take(wanted, others), value_set=one_chunk(ids)))
+        at = pc.index_in(take(wanted, others), value_set=one_chunk(ids))
+        if at.null_count:
+            raise OutputError("documents holds what nddup does not write: a group that no document names")
+        places[others] = np.asarray(at)
     return places
 
 

@@ -9,7 +9,7 @@ A stored node is the `doc_key` of any of its documents: another may name their g
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import OutputError
 from nddup.ground.columns import one_chunk
+from nddup.stages.onto import open_noted
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import DOCUMENTS, ONTO, REJECTS, SHINGLES, TAKEN_OUT, table_called
 
@@ -81,28 +82,31 @@ class Old:
         return cls(documents, rejects, lambda name: table_called(name).arrow.empty_table(), stored, shingles)
 
     @classmethod
-    def open(cls, path: str) -> "Old":
+    def open(cls, path: str, values: int | None = None) -> "Old":
         """Read the tables of a finished run.
+
+        Args:
+            values: those in each list of `policy`; None: any number.
 
         Raises:
             OutputError: if it is no finished run, or a table is damaged.
             ConfigError: if it kept nothing for a later run.
         """
         folder = LocalFolder(path)
-        metrics = folder.open()
-        notes = {name: folder.counted(name) for name in ("documents", *ONTO)}
-        if not all(notes.values()):
-            raise ConfigError(f"--onto {path}: this run kept nothing for a later one; run it with output.onto=true")
-        stored, nodes = {name: _read_sound(folder, name) for name in HELD}, folder.read("shingles", ["node"])
-        documents = _read_sound(folder, "documents")
+        noted = open_noted(folder, ONTO)
+        stored, nodes = {name: folder.read_sound(name, values) for name in HELD}, folder.read("shingles", ["node"])
+        documents = folder.read_sound("documents", values)
         is_in_order = _ascends(documents["doc_key"].to_numpy())
         if not is_in_order:  # Spark wrote them
             documents = documents.sort_by("doc_key")
         if fault := find_fault(documents, {**stored, "shingles": nodes}):
             raise OutputError(f"{path}: holds what nddup does not write: {fault}")
-        noted, shingles = notes["documents"]["noted"], StoredShingles(nodes["node"].to_numpy(), folder.scan_shingles)
-        rejects, table = folder.read("rejects"), partial(_read_sound, folder)
-        return cls(documents, rejects, table, stored, shingles, noted, metrics, is_in_order=is_in_order)
+        shingles, told = (
+            StoredShingles(nodes["node"].to_numpy(), folder.scan_shingles),
+            (noted.documents, noted.metrics),
+        )
+        rejects = folder.read_sound("rejects")
+        return cls(documents, rejects, folder.read_sound, stored, shingles, *told, is_in_order=is_in_order)
 
     @property
     def is_forced(self) -> bool:
@@ -158,28 +162,22 @@ def find_fault(documents: pa.Table, stored: Mapping[str, pa.Table]) -> str | Non
 
 
 def _faults_of(documents: pa.Table, stored: Mapping[str, pa.Table]) -> Iterator[str]:
-    nulls = [f"{name}.{column}" for name, column in NODES_IN if stored[name][column].null_count]
-    whole = [column.name for column in DOCUMENTS.columns if not column.may_lack]
-    nulls += [f"documents.{name}" for name in whole if documents[name].null_count]
-    yield from (f"{name} is null" for name in nulls)
-    keys = documents["doc_key"].to_numpy()
+    keys, given = documents["doc_key"].to_numpy(), stored["given"]["doc_key"].to_numpy()
     if not _ascends(keys):
         yield "documents.doc_key does not ascend"
+    others = np.setdiff1d(given, keys, assume_unique=False)
+    last = max((int(numbers[-1]) for numbers in (keys, others) if len(numbers)), default=-1)
+    if last + 1 != len(keys) + len(others) or len(np.unique(given)) != len(given):
+        yield "documents and given do not number the records, each once"
     for name, column in NODES_IN:
-        nodes = stored[name][column].drop_null().to_numpy()
-        at = np.minimum(np.searchsorted(keys, nodes), max(len(keys) - 1, 0))
-        if len(nodes) and (not len(keys) or not np.array_equal(keys[at], nodes)):
+        nodes = stored[name][column]
+        if nodes.null_count:
+            yield f"{name}.{column} holds a null"
+            nodes = nodes.drop_null()
+        names = nodes.to_numpy()
+        at = np.minimum(np.searchsorted(keys, names), max(len(keys) - 1, 0))
+        if len(names) and (not len(keys) or not np.array_equal(keys[at], names)):
             yield f"{name}.{column} names no document"
-
-
-def _read_sound(folder: LocalFolder, name: str) -> pa.Table:
-    """Read a table whose lists hold no null: what an array or a line is made of. A record may lack values, `policy`."""
-    table = folder.read(name)
-    for column, values in zip(table.column_names, table.columns, strict=True):
-        is_whole = pa.types.is_list(values.type) and column != "policy"
-        if is_whole and any(chunk.values.null_count for chunk in values.chunks):
-            raise OutputError(f"{folder.path}: holds what nddup does not write: {name}.{column} holds a null")
-    return table
 
 
 def _ascends(values: NDArray[np.int64]) -> bool:

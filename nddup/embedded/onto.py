@@ -25,6 +25,7 @@ from nddup.embedded.match import Matches, PairingOptions, joined_ends, name_cand
 from nddup.embedded.old_run import NO_NODE, Old
 from nddup.embedded.settle_onto import is_equal
 from nddup.embedded.workers import Workers
+from nddup.errors import OutputError
 from nddup.ground.columns import list_column, lists_of, one_chunk, pieces_of, ragged_of, sizes_of
 from nddup.matching.reach import mark_new
 from nddup.mining.pair_graph import label_components
@@ -149,6 +150,8 @@ class Onto:
         wanted, (offsets, ids) = list_candidates(matches, nodes, rule), ragged_of(self.changed_documents["sketch"])
         firsts = self._firsts[changed[wanted]]
         stored = {**self._stored_shingles(self._keys[firsts[~is_whole[firsts]]]), **dict(self._shingles)}
+        if lacking := set(self._keys[firsts[~is_whole[firsts]]].tolist()) - stored.keys():
+            raise OutputError(f"--onto: the run kept no shingles of document {min(lacking)}, which nddup always does")
         shingles = [
             Row(ids, *offsets[row : row + 2].tolist()) if is_whole[first] else stored[int(self._keys[first])]
             for row, first in zip(wanted.tolist(), firsts.tolist(), strict=True)

@@ -131,7 +131,7 @@ class Reader:
         """
         groups = [group for group in self.collection.groups if are_blocks(group.head)]
         known = {entry.file.source for group in groups for entry in group.files}
-        wanted = [(source, record) for source, record in records if source in known]
+        wanted = [(source, record) for source, record in records if source in known and record > 0]
         if not wanted:
             return None
         cut = tuple(group for group in groups if not group.is_whole)

@@ -177,7 +177,7 @@ class LocalJob(RunEngine):
     @cached_property
     def _old(self) -> Old | None:
         if self.onto is not None:
-            return Old.open(self.onto).without(self.without)
+            return Old.open(self.onto, len(self.config.keep.read)).without(self.without)
         return Old.nothing() if self.config.output.onto else None
 
     def _count_new(self, made: Made) -> New:

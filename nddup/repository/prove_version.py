@@ -30,11 +30,11 @@ from nddup.repository.pair_batch import edges_among, match_batch
 from nddup.repository.places import Place
 from nddup.repository.segment_files import DIGESTS, RESULTS, read_all
 from nddup.repository.snapshot import Snapshot
-from nddup.repository.sound_values import FINGERPRINT
 from nddup.scanning.sketch_records import fingerprint_sketches
 from nddup.settings.plan import kind_of
 from nddup.sketching.accuracy import chance_missed
 from nddup.sketching.min_s import Sketches
+from nddup.storage.sound_tables import FINGERPRINT
 from nddup.tables import DIRECTED
 from nddup.verifying.definitions import count_shared
 

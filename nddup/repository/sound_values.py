@@ -13,13 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.storage import sound_tables
 from nddup.tables import DOCUMENTS
-
-FINGERPRINT = 16
-"""Bytes of a fingerprint and of a digest."""
 
 MAY_LACK = frozenset(
     ["duplicate_of", "duplicate_key", "reason", "resemblance", "containment_a", "containment_b", "common",
@@ -29,11 +26,6 @@ MAY_LACK = frozenset(
 
 DIGESTED = frozenset(["documents", "pairs", "clusters", "members", "keep", "false_components"])
 """The tables of a run that have digests: the values of the column `name`."""
-
-NEVER_NEGATIVE = frozenset(
-    ["doc_key", "node", "node_a", "node_b", "component_key", "n_tokens", "n_features", "version", "row", "place",
-     "holders", "feature", "rows"]
-)  # fmt: skip
 
 ORDERED = {"documents": "doc_key", "state": "component_key", "edges": "node_a", "digests": "component_key"}
 """The tables whose rows are looked up, and the column by which they are ordered."""
@@ -51,32 +43,11 @@ LEVELLED: dict[str, Any] = {"row_names": np.int64, "row_offsets": np.int64, "row
 
 
 def find_fault_in_table(table: pa.Table, declared: pa.Schema) -> str | None:
-    """Return in words why a table, or some columns of it, cannot be what was written; None if it can.
-
-    Cost: a pass over the columns; of texts, some 1 GB a second.
-    """
-    try:
-        table.validate(full=True)
-    except pa.ArrowException as error:
-        return str(error).partition("\n")[0]
-    if any(declared.get_field_index(field.name) < 0 or declared.field(field.name) != field for field in table.schema):
-        return "other columns than the table has"
-    faults = map(_find_fault_in_column, table.column_names, table.columns)
-    return next((fault for fault in faults if fault), None)
-
-
-def _find_fault_in_column(name: str, values: pa.ChunkedArray) -> str | None:
-    has_null = name not in MAY_LACK and values.null_count
-    is_whole = pa.types.is_list(values.type) and name != "policy"
-    if has_null or (is_whole and any(chunk.values.null_count for chunk in values.chunks)):
-        return f"{name} holds a null"
-    if pa.types.is_binary(values.type) and pc.any(pc.not_equal(pc.binary_length(values), FINGERPRINT)).as_py():
-        return f"{name} holds a value of another length"
-    if name == "name" and not DIGESTED.issuperset(values.unique().to_pylist()):
-        return "name holds that of no table"
-    if name in NEVER_NEGATIVE and len(values) and pc.min(values).as_py() < 0:
-        return f"{name} holds a negative number"
-    return None
+    """Return in words why a table of a segment, or some columns of it, cannot be what was written; None if it can."""
+    fault = sound_tables.find_fault_in_table(table, declared, may_lack=MAY_LACK)
+    if fault or "name" not in table.column_names or DIGESTED.issuperset(table["name"].unique().to_pylist()):
+        return fault
+    return "name holds that of no table"
 
 
 def find_fault(arrays: Mapping[str, NDArray[Any]], tables: Mapping[str, pa.Table], *, is_levelled: bool) -> str | None:

@@ -111,9 +111,9 @@ class Again(NamedTuple):
 
 
 def config_of(folder: RunFolder) -> Config:
-    """Return the settings of the run in a folder."""
+    """Return the settings of the run in a folder. ConfigError: if no run can have them."""
     header = folder.read_json("_RUN.json")
-    return read_stored(header["settings"], origin=f"{folder.path}/_RUN.json")
+    return read_stored(header.get("settings"), origin=f"{folder.path}/_RUN.json")
 
 
 def find_again(folder: RunFolder, files: Files) -> Again:
@@ -155,9 +155,24 @@ def noted_inputs(folder: RunFolder) -> Mapping[str, Any]:
         NddupError: if it notes none.
     """
     found = folder.read_json("_RUN.json").get("inputs")
-    if not isinstance(found, Mapping) or not {"paths", "files"} <= found.keys() or not are_texts(found["paths"]):
+    if not isinstance(found, Mapping) or not are_texts(found.get("paths")) or not _are_files(found.get("files")):
         raise NddupError(f"{folder.path}/_RUN.json: names no inputs")
+    if not _are_batches(found.get("batches")):
+        raise NddupError(f"{folder.path}/_RUN.json: names inputs as no run does")
     return found
+
+
+def _are_files(noted: object) -> bool:
+    return isinstance(noted, Mapping) and all(isinstance(seen, list) for seen in noted.values())
+
+
+def _are_batches(noted: object) -> bool:
+    if noted is None:
+        return True
+    return isinstance(noted, list) and all(
+        isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and are_texts(one[1])  # noqa: PLR2004
+        for one in noted
+    )
 
 
 def are_texts(values: object) -> bool:

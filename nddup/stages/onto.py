@@ -9,20 +9,22 @@ batches.
 """
 
 import hashlib
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from nddup.errors import ConfigError, NddupError
+from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.ground.metrics import RunMetrics
 from nddup.ground.shown import JsonValue
 from nddup.mining.modes import MODES
 from nddup.scanning.collection import Batch, Collection, Files, name_fault
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
-from nddup.settings.stored import CALLERS, NOT_SHOWN
-from nddup.stages.inputs_found import batches_of, config_of, find_again, noted_inputs
+from nddup.settings.stored import CALLERS, NOT_SHOWN, complete_shown
+from nddup.stages.inputs_found import are_texts, batches_of, config_of, find_again, noted_inputs
 from nddup.storage.run_folder import RunFolder
 
 OWN = CALLERS | NOT_SHOWN | {
@@ -69,12 +71,61 @@ class Chain(NamedTuple):
             raise ConfigError("--onto: the new documents need the name of their batch: give --as NAME, such as a date")
         if name in {batch.name for batch in self.batches}:
             raise ConfigError(f"--as {name}: {self.folder.path} has a batch of this name already")
-        last = max(self.files, key=str.encode, default="")
-        if f"{name}/".encode() <= last.encode():
+        last = max(self.files, key=os.fsencode, default="")
+        if os.fsencode(f"{name}/") <= os.fsencode(last):
             raise ConfigError(
                 f"--as {name}: must come after every source of {self.folder.path}, whose last is {last}: names of"
                 " batches ascend, as dates do"
             )
+
+
+class Noted(NamedTuple):
+    """What a finished run notes of itself for a later one."""
+
+    metrics: Mapping[str, Any]
+    """As in its `metrics.json`, with all counts."""
+    documents: Mapping[str, Any]
+    """What is noted with its documents: counts, and names of files."""
+    reasons: Mapping[str, int]
+    """Its rejects by reason."""
+
+
+def open_noted(folder: RunFolder, tables: Iterable[str]) -> Noted:
+    """Read what a finished run notes for a later one, whoever wrote it.
+
+    Args:
+        tables: those that it must have kept.
+
+    Raises:
+        OutputError: if it is no finished run, or notes what no run does.
+        ConfigError: if it kept nothing for a later run.
+    """
+    origin = f"{folder.path}/metrics.json"
+    metrics = RunMetrics.read(folder.open(), origin=origin).model_dump()
+    metrics["settings"] = complete_shown(metrics["settings"], origin=origin)
+    notes = {name: folder.counted(name) for name in ("documents", "rejects", *tables)}
+    if not all(notes.values()):
+        raise ConfigError(f"--onto {folder.path}: this run kept nothing for a later one; run it with output.onto=true")
+    documents, rejects = (_mapping(_mapping(notes[name]).get("noted")) for name in ("documents", "rejects"))
+    reasons = rejects.get("reasons")
+    is_noted = all(map(_is_noted, documents.keys(), documents.values()))
+    if not is_noted or not isinstance(reasons, Mapping) or not all(map(_is_count, reasons.values())):
+        raise OutputError(f"{folder.path}: holds what nddup does not write: a note of documents or rejects")
+    return Noted(metrics, documents, reasons)
+
+
+def _is_noted(name: str, value: object) -> bool:
+    if name.endswith("_files") or name == "read_again":
+        return are_texts(value)
+    return isinstance(value, Mapping) if name == "splitting" else _is_count(value)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a note may be anyone's
+    return value if isinstance(value, Mapping) else {}
 
 
 def require_name(name: str | None) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,10 +13,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nddup.errors import OutputError
+from nddup.errors import OutputError, first_line
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import STAGES, RunFolder
-from nddup.tables import table_called
+from nddup.storage.sound_tables import require_sound, require_types
+from nddup.tables import SHINGLES, table_called
 
 ROWS = 1 << 17
 """Rows of a row group: some 200 MB of sketches."""
@@ -103,26 +105,59 @@ class LocalFolder(RunFolder):
         """Return the folder of a table."""
         return self._place(name)
 
+    def size_of(self, name: str) -> int:
+        """Return the bytes of the files of a table."""
+        return sum(self._storage.sizes(self._place(name)).values())
+
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
-        """Read a table of the folder, or some of its columns, in the declared types."""
+        """Read a table of the folder, or some of its columns, in the declared types.
+
+        Raises:
+            OutputError: if it cannot be read so.
+        """
         self.require_same(name)
-        return open_table(self._place(name), name).to_table(columns)
+        with as_table(self._place(name), name):
+            return open_table(self._place(name), name).to_table(columns)
+
+    def read_sound(self, name: str, values: int | None = None) -> pa.Table:
+        """Read a table that anyone may have written, as `read`; `values` as of `require_sound`.
+
+        Raises:
+            OutputError: also if no run writes its values, or its types: a file of it may become one of another run.
+        """
+        table = self.read(name)
+        for file in open_table(self._place(name), name).get_fragments():
+            require_types(file.physical_schema, name, file.path)
+        require_sound(table, name, self.path, values=values)
+        return table
 
     def scan_shingles(self) -> Iterator[pa.RecordBatch]:
         """Read SHINGLES some MB at a time, each row once, in order.
 
         Raises:
-            OutputError: if the lists of a row are null, which a run does not write.
+            OutputError: if no run writes such rows.
 
         Cost: .01 CPU s for a million shingles. A scan of Arrow's, which holds a row group, takes .05.
         """
         self.require_same("shingles")
         for file in sorted(Path(local_path(self._place("shingles"))).glob("*.parquet")):
-            with pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER) as stored:
+            with as_table(str(file), "shingles"), pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER) as stored:
+                require_types(stored.schema_arrow, "shingles", str(file))
                 for batch in stored.iter_batches(ROWS_SCANNED, use_threads=False):
-                    if batch["shingles"].null_count or batch["shingles"].values.null_count:
-                        raise OutputError(f"{file}: holds what nddup does not write: shingles holds a null")
-                    yield batch
+                    rows = pa.Table.from_batches([batch]).select(SHINGLES.names).cast(SHINGLES.arrow)
+                    require_sound(rows, "shingles", self.path)
+                    yield from rows.to_batches()
+
+
+@contextmanager
+def as_table(where: str, name: str) -> Iterator[None]:
+    """Say in one line that files cannot be read as the table of this name: OutputError."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except (pa.ArrowException, KeyError, OSError) as error:
+        raise OutputError(f"{where}: cannot be read as the table {name} ({first_line(error)})") from error
 
 
 def open_table(path: str, name: str) -> ds.Dataset:

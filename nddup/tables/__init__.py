@@ -28,9 +28,10 @@ LIKENESS = (
         "double",
         "common shingles as a share of all shingles of both: exact with `pairs.confirm` `resemblance`, else an"
         " estimate; null where the kind gives none",
+        may_lack=True,
     ),
-    Column("containment_a", "double", _CONTAINED),
-    Column("containment_b", "double", _CONTAINED),
+    Column("containment_a", "double", _CONTAINED, may_lack=True),
+    Column("containment_b", "double", _CONTAINED, may_lack=True),
 )
 """What two sketches have in common: columns of `pairs` and of every table of compared sketches before it."""
 
@@ -39,14 +40,16 @@ OF_TEXTS = (
         "edit",
         "double",
         "token edit similarity 2 LCS / (a + b) of the two texts; null unless `pairs.confirm` is `edit`",
+        may_lack=True,
     ),
     Column(
         "common",
         "int",
         "number of distinct shingles of both texts; null unless `pairs.confirm` is `resemblance`",
+        may_lack=True,
     ),
-    Column("shingles_a", "int", _OWN),
-    Column("shingles_b", "int", _OWN),
+    Column("shingles_a", "int", _OWN, may_lack=True),
+    Column("shingles_b", "int", _OWN, may_lack=True),
 )
 """What their texts have in common, where texts confirm pairs: columns of `pairs`, null without."""
 
@@ -65,15 +68,15 @@ REJECTS = Table(
     columns=(
         Column("source", "string", "as in `documents`"),
         Column("record", "long", "as in `documents`; 1 for a whole file"),
-        Column("doc_id", "string", "the id, where it could be read; else null"),
+        Column("doc_id", "string", "the id, where it could be read; else null", may_lack=True),
         Column(
             "reason",
             "string",
             "one or two words: `malformed`, `truncated`, `repeated id`, `too large`, `damaged`, `short`,"
             " `taken out`, …",
         ),
-        Column("detail", "string", "what was wrong"),
-        Column("excerpt", "string", "the first characters of the record"),
+        Column("detail", "string", "what was wrong", may_lack=True),
+        Column("excerpt", "string", "the first characters of the record", may_lack=True),
     ),
 )
 
@@ -159,19 +162,24 @@ KEEP = Table(
             "of the kept near-duplicates that precede it in the order of `keep.policy`, and with `keep.max_lost` lack"
             " at most that share of it, the one of highest resemblance; null where it is kept, or forced out and like"
             " no kept one",
+            may_lack=True,
         ),
         Column(
             "reason",
             "string",
             "`exact`: the same content; `equal`: the same `group`; `near`; `forced`: by `keep.force`; null where it is"
             " kept",
+            may_lack=True,
         ),
-        Column("resemblance", "double", "of it and `duplicate_of`, as in `pairs`; null where there is none"),
+        Column(
+            "resemblance", "double", "of it and `duplicate_of`, as in `pairs`; null where there is none", may_lack=True
+        ),
         Column(
             "lost",
             "double",
             "share of its distinct shingles that `duplicate_of` lacks; null where it is kept, and where only sketches"
             " were compared",
+            may_lack=True,
         ),
         Column(
             "leader",
@@ -443,9 +451,9 @@ _RECORDS_GIVEN = working(
 GIVEN = replace(
     _RECORDS_GIVEN,
     columns=(
-        *_RECORDS_GIVEN.columns,
+        *(column._replace(may_lack=column.name not in {"doc_key", "record"}) for column in _RECORDS_GIVEN.columns),
         *(
-            column
+            column._replace(may_lack=column.name != "source")
             for column in DOCUMENTS.columns
             if column.name not in ("doc_key", "record", "group", "sketch", "signature")
         ),

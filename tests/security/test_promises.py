@@ -42,6 +42,7 @@ HELD: dict[str, str] = {
     "import nothing from there": "test_current_folder.py: test_worker_processes_import_nothing_from_the_current_folder",
     "nddup's registry": "test_foreign_runs.py: test_names_in_the_metrics_are_no_sql",
     "DuckDB may open": "test_foreign_runs.py: test_sql_opens_the_tables_and_nothing_else",
+    "nulls, types, lengths": "test_foreign_onto.py: test_spark_refuses_the_same",
     "a folder with a link": "test_foreign_runs.py: test_links_and_pipes_in_a_run_are_not_followed",
     "stores what decides": "test_stored_settings.py: test_a_repository_stores_only_what_decides_its_answers",
     "come from the caller": "test_stored_settings.py: test_a_foreign_repository_says_nothing_of_the_engine",

@@ -12,7 +12,7 @@ What follows is made of the documents that `steps.changed` finds, by the steps o
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from nddup.embedded.old_run import Old
 from nddup.embedded.settle_onto import prints_of
-from nddup.errors import ConfigError
+from nddup.errors import NddupError, OutputError, reason_of
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
@@ -30,8 +30,21 @@ from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import confirm
 from nddup.spark.session_tables import SparkFolder
 from nddup.spark.steps.state import Job, OldTables
+from nddup.stages.onto import open_noted
 from nddup.stages.run_engine import Saved
-from nddup.tables import DOCUMENTS, GIVEN, REJECTS, SHINGLES, TAKEN_OUT
+from nddup.storage.local_folder import LocalFolder
+from nddup.storage.sound_tables import require_sound
+from nddup.tables import DOCUMENTS, GIVEN, REJECTS, SHINGLES, TAKEN_OUT, table_called
+
+TAKEN_OVER = ("pairs", "clusters", "members", "keep", "false_components")
+"""The tables of which rows are taken over."""
+
+NUMBERED_OTHERWISE = "holds what nddup does not write: documents and given do not number the records, each once"
+
+SMALL = 64 << 20
+"""Bytes of tables that are compared in this process."""
+
+FAULT = schemas.table("fault string")
 
 PRINTED = ("sketch", "n_features", "token_fingerprint", "content_fingerprint", "n_tokens")
 """The columns of DOCUMENTS of which a fingerprint of the sketch is made."""
@@ -51,26 +64,69 @@ class Joined(NamedTuple):
 
 
 def open_old(job: Job, path: str) -> OldTables:
-    """Open the tables of the finished run that a run goes on from. One action, over two numbers of each record.
+    """Open the tables of the finished run that a run goes on from. Two actions, of which one reads all of its tables.
 
     Raises:
         OutputError: if it is no finished run, or a table is damaged.
         ConfigError: if it kept nothing for a later run.
     """
     folder = SparkFolder(job.spark, path)
-    metrics = folder.open()
-    notes = {name: folder.counted(name) for name in ("documents", "rejects", "given", "shingles")}
-    if not all(notes.values()):
-        raise ConfigError(f"--onto {path}: this run kept nothing for a later one; run it with output.onto=true")
-    documents, rejects, given, shingles = (folder.table(name) for name in notes)
-    keys = documents.select("doc_key").unionByName(given.select("doc_key"))
-    last = keys.agg(F.max("doc_key")).collect()[0][0]
-    noted, reasons = notes["documents"]["noted"], notes["rejects"]["noted"]["reasons"]
-    n_records, candidates = 0 if last is None else last + 1, None
-    if folder.counted("candidates"):
-        candidates = folder.table("candidates")
-    read = (documents, rejects, given, shingles, candidates, folder.table)
-    return OldTables(*read, n_records=n_records, noted=noted, reasons=reasons, metrics=metrics)
+    kept = ("documents", "rejects", "given", "shingles")
+    noted = open_noted(folder, kept)
+    names = [*kept, *TAKEN_OVER, *(["candidates"] if folder.counted("candidates") else [])]
+    tables = {name: folder.table(name) for name in names}
+    n_records = _require_sound(folder, tables, len(job.config.keep.read))
+    documents, rejects, given, shingles = (tables[name] for name in kept)
+    read = (documents, rejects, given, shingles, tables.get("candidates"), tables.__getitem__)
+    return OldTables(*read, n_records=n_records, noted=noted.documents, reasons=noted.reasons, metrics=noted.metrics)
+
+
+def _require_sound(folder: SparkFolder, tables: Mapping[str, DataFrame], values: int) -> int:
+    """Return the number of records of a run; refuse tables that no run writes: the folder may be anyone's.
+
+    Small tables that this process sees are read here, without a job.
+
+    Raises:
+        OutputError: one line, also where a table cannot be read.
+    """
+    here = LocalFolder(folder.path) if folder.is_here else None
+    numbers = [tables[name].select("doc_key", F.lit(name).alias("of")) for name in ("documents", "given")]
+    of_key = {"n": F.count("of"), "tables": F.count_distinct("of")}
+    each = numbers[0].unionByName(numbers[1]).groupBy("doc_key").agg(*(n.alias(name) for name, n in of_key.items()))
+    counts = {"n": F.count("n"), "last": F.max("doc_key"), "twice": F.count_if(F.col("n") > F.col("tables"))}
+    try:
+        if here is not None and sum(map(here.size_of, tables)) <= SMALL:
+            for name in tables:
+                here.read_sound(name, values)
+        else:
+            _find_faults(tables, folder.path, values)
+        row = each.agg(*(count.alias(name) for name, count in counts.items())).collect()[0]
+    except NddupError:
+        raise
+    except Exception as error:
+        raise OutputError(f"{folder.path}: its tables cannot be read ({reason_of(error)})") from error
+    if row.twice or row.n != (-1 if row.last is None else row.last) + 1:
+        raise OutputError(f"{folder.path}: {NUMBERED_OTHERWISE}")
+    return int(row.n)
+
+
+def _find_faults(tables: Mapping[str, DataFrame], path: str, values: int) -> None:
+    """Read all tables in one action. OutputError: for the first fault."""
+    faults = [
+        rows.mapInArrow(partial(_list_faults, name=name, path=path, values=values), FAULT)
+        for name, rows in tables.items()
+    ]
+    for row in reduce(DataFrame.unionByName, faults).take(1):
+        raise OutputError(row.fault)
+
+
+def _list_faults(batches: Iterator[pa.RecordBatch], *, name: str, path: str, values: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        try:
+            require_sound(pa.Table.from_batches([batch]).cast(table_called(name).arrow), name, path, values=values)
+        except OutputError as error:
+            yield pa.record_batch({"fault": [str(error)]})
+            return
 
 
 def bring_old(old: OldTables) -> Old:
