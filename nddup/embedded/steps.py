@@ -28,7 +28,7 @@ from nddup.embedded.read_records import read_records
 from nddup.embedded.settle_onto import Settled, settle_onto
 from nddup.embedded.workers import Workers
 from nddup.ground.arrays import take_rows
-from nddup.ground.columns import mean_bytes, one_chunk
+from nddup.ground.columns import mean_bytes, one_chunk, take
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import MiningRule
 from nddup.mining.keep_verdicts import Forced
@@ -36,12 +36,12 @@ from nddup.mining.modes import MODES
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import budget_of, confirm_rule_of, graph_rule, kind_of, record_limits, threshold_of, tokens_of
 from nddup.settings.schema import Config
-from nddup.stages.expand import expand
+from nddup.stages.expand import TOLD, expand
 from nddup.stages.keep import count_kept, list_kept, replacing_of
 from nddup.stages.names import make_clusters
 from nddup.stages.run_engine import NO_COUNTS, Saved
 from nddup.stages.stage import Unpaired
-from nddup.tables import PAIRS, table_called
+from nddup.tables import DIRECTED, PAIRS, table_called
 
 if TYPE_CHECKING:
     from nddup.engines.duck import DuckEngine
@@ -234,16 +234,44 @@ def count_pairs(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_
 
 
 def list_pairs(matches: Matches, nodes: Nodes, config: Config) -> tuple[pa.Table, "DuckEngine"]:
-    """Return PAIRS, sorted, and an engine with the tables `nodes` and `matches` that they are made of."""
+    """Return PAIRS, sorted, and an engine with the tables `nodes` and `matches` that they are made of.
+
+    A match of two sketches that one document each has is a row of PAIRS: by far most are, and need no join.
+    """
     from nddup.engines.duck import DuckEngine  # noqa: PLC0415 - a question to a repository lists no pairs
 
-    found = DuckEngine("the graph")
+    found, rows = DuckEngine("the graph"), matches.table(nodes.n_features)
+    is_alone = (nodes.equals[matches.first] == 1) & (nodes.equals[matches.second] == 1)
+    parts = [_list_alone(rows if is_alone.all() else rows.filter(pa.array(is_alone)), nodes)]
     found.see("nodes", nodes.table)
-    found.see("matches", matches.table(nodes.n_features))
-    confirm = "resemblance" if matches.common is not None else "edit" if matches.edit is not None else "none"
-    threshold = threshold_of(config)
-    pairs = expand(found, threshold=threshold, expand_limit=config.pairs.expand_limit, confirm=confirm)
-    return pairs.cast(PAIRS.arrow).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")]), found
+    if len(parts[0]) < len(rows) or (nodes.equals > 1).any():
+        found.see("matches", rows.filter(pa.array(~is_alone)))
+        confirm = "resemblance" if matches.common is not None else "edit" if matches.edit is not None else "none"
+        threshold, limit = threshold_of(config), config.pairs.expand_limit
+        parts.append(expand(found, threshold=threshold, expand_limit=limit, confirm=confirm).cast(PAIRS.arrow))
+    found.see("matches", rows)
+    if len(parts) == 1:
+        return parts[0], found
+    return pa.concat_tables(parts).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")]), found
+
+
+def _list_alone(rows: pa.Table, nodes: Nodes) -> pa.Table:
+    """Return PAIRS of matches, as `expand` makes them, of sketches that one document each has; sorted by the ids.
+
+    Memory: what is returned, and 40 bytes a match.
+    """
+    ends = np.stack([rows["node_a"].to_numpy().astype(np.int32), rows["node_b"].to_numpy().astype(np.int32)])
+    is_turned = nodes.id_rank[ends[0]] > nodes.id_rank[ends[1]]
+    ends[:, is_turned] = ends[::-1, is_turned]
+    order = np.argsort(nodes.id_rank[ends[0]].astype(np.int64) * len(nodes.id_rank) + nodes.id_rank[ends[1]])
+    columns = {name: take(nodes.ids, end[order]) for name, end in zip(("doc_a", "doc_b"), ends, strict=True)}
+    columns["star"] = pa.repeat(pa.scalar(value=False), len(rows))
+    turned = {one: other for pair in DIRECTED.items() for one, other in (pair, pair[::-1])}
+    for name in TOLD:
+        other = turned.get(name, name)
+        values = rows[name] if other == name else pc.if_else(pa.array(is_turned), rows[other], rows[name])
+        columns[name] = take(values, order).cast(PAIRS.arrow.field(name).type)
+    return pa.table(columns).select(PAIRS.names)
 
 
 def read_texts(  # noqa: PLR0913, PLR0917 - what is read, of what, and how
