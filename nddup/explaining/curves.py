@@ -10,7 +10,7 @@ Explanations are lines for the terminal, and curves. `nddup.explaining.effects` 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -29,7 +29,7 @@ from nddup.matching.task_sizes import (
     tasks_needed,
     volume_of,
 )
-from nddup.settings.plan import confirm_rule_of, threshold_of
+from nddup.settings.plan import confirm_rule_of, one_graph_rules, threshold_of
 from nddup.settings.schema import Config
 from nddup.sketching.accuracy import expected_overlap, overlap_probability
 from nddup.sketching.minhash import candidate_probability, curve_threshold, expected_errors
@@ -291,6 +291,17 @@ def _cluster_lines(ids: int, tasks: int, memory: int, bill: _Term) -> tuple[str,
     )
 
 
+def _one_graph_lines(config: Config, sketches: int, memory: int) -> Iterator[str]:
+    """Yield a line where the run would be refused: one task must hold the whole graph, and cannot."""
+    from nddup.mining.pair_graph import GRAPH_BITS, memory_of_nodes, most_nodes  # noqa: PLC0415 - for few settings
+
+    rules = one_graph_rules(config)
+    if rules and sketches > (most := most_nodes(memory, GRAPH_BITS)):
+        enough = -(-memory_of_nodes(sketches, GRAPH_BITS) >> 20)
+        named = ", ".join(rules)
+        yield f"  {named}: one task takes at most {most:,} distinct sketches; for these it needs {enough:,} MB"
+
+
 def explain_capacity(config: Config, *, documents: int, memory: int | None, ids_of_sketch: int) -> tuple[str, ...]:
     """Return lines on the tasks, bytes and hours of the pairs stage.
 
@@ -324,6 +335,7 @@ def explain_capacity(config: Config, *, documents: int, memory: int | None, ids_
         "  extrapolated, without reading and sketching:",
         *(f"  {line}" for line in table(("", "GB shuffled", "core hours"), cells)),
         *_cluster_lines(ids, tasks, memory, bill),
+        *_one_graph_lines(config, sketches, memory),
     )
     if tasks <= MOST_TASKS:
         return lines

@@ -203,6 +203,16 @@ def graph_rule(config: Config) -> GraphRule:
     return GraphRule(SHARE_NODES if is_mined else None, least, config.keep.most_lost)
 
 
+def one_graph_rules(config: Config) -> list[str]:
+    """Return the settings by which not every pair may remove a document: one task must hold the whole graph then."""
+    rules = {
+        "pairs.measure=containment": threshold_of(config).is_containment,
+        "keep.force": config.keep.force is not None,
+        "keep.max_lost": config.keep.max_lost is not None,
+    }
+    return [rule for rule, is_set in rules.items() if is_set]
+
+
 def budget_of(config: Config) -> "Budget":
     """Return the budget of mining a component."""
     from nddup.mining.cluster_modes import Budget  # noqa: PLC0415 - a query mines nothing

@@ -35,7 +35,7 @@ from nddup.spark.steps.changed import (
     pair_changed,
     save_candidates,
 )
-from nddup.spark.steps.clustering import keep_documents, mine_clusters, require_one_graph
+from nddup.spark.steps.clustering import keep_documents, mine_clusters, require_one_graph, tell_one_graph
 from nddup.spark.steps.documents import sketch_documents, take_saved
 from nddup.spark.steps.one_task import Decided, decide_here, take_clusters, take_keep, take_pairs
 from nddup.spark.steps.pairing import find_pairs, keep_shingles
@@ -54,7 +54,7 @@ class SparkJob(Job):
 
     def require_able(self, source: Collection) -> None:
         """As `RunEngine.require_able`."""
-        del source
+        tell_one_graph(self, sum(file.size for file in source.listing.files))
         if self.config.lexicon.saved is not None:
             take_saved(self.spark, self.config.lexicon.saved, plan.words_of(self.config))
 

@@ -20,6 +20,7 @@ from nddup.matching.task_sizes import (
     volume_of,
 )
 from nddup.matching.threshold import Threshold
+from nddup.mining.pair_graph import GRAPH_BITS, most_nodes
 from nddup.settings.load import load_config
 from nddup.settings.plan import threshold_of
 from tests.places import ROOT
@@ -87,6 +88,18 @@ def bill_of(documents: int, *settings: str, memory: int | None = None) -> dict[s
     last = next(number for number, line in enumerate(lines) if line.strip().startswith("in all"))
     rows = [line.rsplit(maxsplit=2) for line in lines[first : last + 1]]
     return {re.sub(r"^[\d,]+ |, .*", "", name.strip()): (number(moved), number(hours)) for name, moved, hours in rows}
+
+
+def test_what_a_run_would_refuse_is_said() -> None:
+    """A rule by which one task must hold the whole graph names the memory with which it does; with that it is quiet."""
+    config = load_config(None, ["keep.max_lost=0.1"])
+    *_, last = explain_capacity(config, documents=10**9, memory=3 << 30, ids_of_sketch=200)
+    assert last.startswith("  keep.max_lost: one task takes at most 53")
+    enough = int(last.partition("it needs ")[2].split()[0].replace(",", "")) << 20
+    assert most_nodes(enough - (1 << 20), GRAPH_BITS) < 850_000_000 <= most_nodes(enough, GRAPH_BITS)
+    for given, memory in ((config, enough), (load_config(None, []), 3 << 30)):
+        lines = explain_capacity(given, documents=10**9, memory=memory, ids_of_sketch=200)
+        assert not any("one task takes" in line for line in lines)
 
 
 def number(text: str) -> float:

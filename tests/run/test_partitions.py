@@ -9,7 +9,8 @@ from nddup.errors import CapacityError, ConfigError
 from nddup.matching.task_sizes import BASE_BYTES
 from nddup.matching.threshold import Threshold
 from nddup.mining.pair_graph import most_nodes
-from nddup.spark.steps.clustering import require_one_graph
+from nddup.settings.load import load_config
+from nddup.spark.steps.clustering import STORED_DOCUMENT, require_one_graph, tell_one_graph
 from nddup.spark.steps.pairing import choose_partitions
 from nddup.spark.steps.state import Job
 
@@ -61,29 +62,29 @@ def test_what_is_set_is_taken_if_it_is_enough() -> None:
         choose(None, ids=200 * IDS)
 
 
+CONTAINED = ["sketch.kind=mod-m", "pairs.measure=containment", "pairs.confirm=none", "clusters.mode=partition"]
+
+
 @pytest.mark.parametrize(
-    ("measure", "forced", "max_lost", "is_refused"),
-    [
-        ("resemblance", None, None, False),
-        ("containment", None, None, True),
-        ("resemblance", object(), None, True),
-        ("resemblance", None, 0.1, True),
-    ],
+    ("settings", "is_refused"),
+    [([], False), (CONTAINED, True), (["keep.force=force.csv"], True), (["keep.max_lost=0.1"], True)],
 )
 def test_rules_with_a_direction_are_refused_before_pairs(
-    measure: str,
-    forced: object,
-    max_lost: float | None,
+    settings: list[str],
     is_refused: bool,  # noqa: FBT001 - a parameter of the test
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Where not every pair may remove a document, one task must hold all sketches; the memory named is just enough."""
-    job: Any = SimpleNamespace(
-        threshold=SimpleNamespace(is_containment=measure == "containment"),
-        forced=forced,
-        config=SimpleNamespace(keep=SimpleNamespace(max_lost=max_lost)),
-        task_memory=1 << 30,
-    )
+    """Where not every pair may remove a document, one task must hold all sketches; the memory named is just enough.
+
+    It is said before anything is read, of inputs that may hold so many.
+    """
+    config = load_config(None, settings)
+    job: Any = SimpleNamespace(config=config, task_memory=1 << 30)
     job.most_nodes = lambda bits: most_nodes(job.task_memory, bits)
+    tell_one_graph(job, 30_000_000 * STORED_DOCUMENT)
+    assert caplog.messages == []
+    tell_one_graph(job, 40_000_000 * STORED_DOCUMENT)
+    foretold = " ".join(caplog.messages)
     documents: Any = SimpleNamespace(counts={"distinct_sketches": 40_000_000})
     said = ""
     try:
@@ -91,9 +92,11 @@ def test_rules_with_a_direction_are_refused_before_pairs(
     except CapacityError as error:
         said = str(error)
 
-    assert bool(said) == is_refused
+    assert bool(said) == bool(foretold) == is_refused
     if is_refused:
-        job.task_memory = int(said.partition("give each task ")[2].split()[0].replace(",", "")) << 20
+        enough = said.partition("give each task ")[2].split()[0]
+        assert f" {enough} MB for each task" in foretold
+        job.task_memory = int(enough.replace(",", "")) << 20
         require_one_graph(job, documents)
         job.task_memory -= 1 << 20
         with pytest.raises(CapacityError, match="40,000,000 distinct sketches, more than"):

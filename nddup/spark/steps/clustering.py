@@ -40,6 +40,9 @@ from nddup.stages.run_engine import NO_COUNTS, Made, Saved
 FEW_EDGES = 1_000_000
 """Maximum number of edges of a graph that is made without tables of its own."""
 
+STORED_DOCUMENT = 1_000
+"""Bytes of the inputs for each document before any is read: as of a text of 150 words, or of a compressed page."""
+
 MOST_CONTRACTIONS = 100
 """Maximum number of rounds of star contraction; their number grows with the logarithm of the nodes, so this is never
 reached."""
@@ -104,15 +107,30 @@ def require_one_graph(job: Job, documents: Saved) -> None:
     Raises:
         CapacityError: naming the memory that is enough.
     """
-    is_directed = job.threshold.is_containment or job.forced is not None or job.config.keep.max_lost is not None
-    nodes, most = documents.counts["distinct_sketches"], job.most_nodes(GRAPH_BITS)
-    if is_directed and nodes > most:
+    rules, nodes = plan.one_graph_rules(job.config), documents.counts["distinct_sketches"]
+    if rules and nodes > job.most_nodes(GRAPH_BITS):
         enough = -(-memory_of_nodes(nodes, GRAPH_BITS) >> 20)
         raise CapacityError(
-            f"{nodes:,} distinct sketches, more than the {most:,} that one task takes in {job.task_memory >> 20:,} MB"
-            " where not every pair may remove a document (containment, keep.force, keep.max_lost): give each task"
-            f" {enough:,} MB by {PYTHON_MEMORY}, or split the collection"
+            f"{nodes:,} distinct sketches, {_limit_of(job, rules)}: give each task {enough:,} MB by {PYTHON_MEMORY} and"
+            " --resume the run, or split the collection"
         )
+
+
+def tell_one_graph(job: Job, size: int) -> None:
+    """Say before anything is read that `require_one_graph` may stop the run: of so many bytes it is likely."""
+    rules = plan.one_graph_rules(job.config)
+    if rules and size > job.most_nodes(GRAPH_BITS) * STORED_DOCUMENT:
+        documents = size // STORED_DOCUMENT
+        enough = -(-memory_of_nodes(documents, GRAPH_BITS) >> 20)
+        say(
+            f"{size / 1e9:,.1f} GB may hold some {documents:,} distinct sketches, {_limit_of(job, rules)}:"
+            f" {enough:,} MB for each task, by {PYTHON_MEMORY}, would be enough for these"
+        )
+
+
+def _limit_of(job: Job, rules: list[str]) -> str:
+    most, memory = job.most_nodes(GRAPH_BITS), job.task_memory >> 20
+    return f"more than the {most:,} that one task takes in {memory:,} MB with {', '.join(rules)}"
 
 
 def save_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: Assignment, choosing: Choosing) -> Saved:
