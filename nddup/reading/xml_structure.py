@@ -42,6 +42,8 @@ BODY_NAMES = (
     "text",
     "body",
     "raw_content",
+    "html",
+    "raw_html",
     "description",
     "abstract",
     "@body",

@@ -106,6 +106,18 @@ def test_one_table_without_a_text_does_not_refuse_the_others(tmp_path: Path) -> 
     assert len(find_files(LocalStorage(), [str(tmp_path)], load_config().input).files) == 2
 
 
+def test_a_column_of_pages_is_the_text_where_no_other_is(tmp_path: Path) -> None:
+    """In tables and JSON lines: `html` names what it holds; beside a text it is not read."""
+    (tmp_path / "a.parquet").write_bytes(parquet(doc_id=["a"], lang=["de"], html=[b"<p>one</p>"]))
+    (tmp_path / "b.jsonl").write_text('{"id": "b", "raw_html": "<p>one</p>", "lang": "de"}\n')
+    (tmp_path / "c.csv").write_text("id,html,text\n1,<p>two</p>,two\n")
+
+    found = find_files(LocalStorage(), [str(tmp_path)], load_config().input).files
+
+    assert [head.format.content[-1] for _, head in found if head.format.kind != "parquet"] == ["raw_html", "text"]
+    assert len(found) == 3  # of Parquet the columns are chosen where it is read
+
+
 def test_blanks_around_the_names_of_columns_are_nothing(tmp_path: Path) -> None:
     """`title + body` means `title+body`; the error for a comma says so."""
     (tmp_path / "a.csv").write_text("id,title,body\n1,a,b\n", encoding="utf-8")
