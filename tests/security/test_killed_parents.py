@@ -1,5 +1,6 @@
 """However the process that started them ends, worker processes end with it, and no pipe stays open."""
 
+import json
 import os
 import signal
 import subprocess
@@ -28,17 +29,21 @@ def start(folder: Path) -> "subprocess.Popen[str]":
     with (folder / "a.txt").open("wb") as file:
         file.truncate(SPARSE)
     arguments = ["run", str(folder / "a.txt"), "--output", str(folder / "out"), "--engine", "local"]
-    settings = ["--set", "local.processes=2", "--set", "input.format=text"]
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM, *arguments, *settings],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-    )  # fmt: skip
+    process = begin(*arguments, "--set", "local.processes=2", "--set", "input.format=text")
     deadline = time.monotonic() + 60
     while len(members(process.pid)) < 4 or not list((folder / "out").glob("*")):
         assert time.monotonic() < deadline, "the workers did not start"
         time.sleep(0.1)
     time.sleep(0.3)  # they are reading
     return process
+
+
+def begin(*arguments: str) -> "subprocess.Popen[str]":
+    """Start a command in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", PROGRAM, *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
 
 
 def members(session: int) -> list[int]:
@@ -76,6 +81,28 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path, how: signal.Signals) -
     process.send_signal(how)
 
     wait_for_the_end(process)
+
+
+@pytest.mark.spark
+def test_nothing_of_spark_outlives_a_killed_job(tmp_path: Path) -> None:
+    """Neither a process nor a file of `spark.local.dir`, once it has tables and shuffles there."""
+    page, out, local = tmp_path / "in.jsonl", tmp_path / "out", tmp_path / "local"
+    lines = ({"id": at, "text": " ".join(f"w{at // 2}-{word}" for word in range(60))} for at in range(400))
+    page.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    settings = (f"spark.local.dir={local}", "spark.sql.shuffle.partitions=2", "spark.driver.memory=1g")
+    given = [word for setting in settings for word in ("--set", setting)]
+    process = begin("run", str(page), "--output", str(out), "--engine", "spark", "--master", "local[1]", *given)
+    deadline = time.monotonic() + 300
+    while not (held := [path for path in local.rglob("*_*") if path.is_file()]) and process.poll() is None:
+        assert time.monotonic() < deadline, "no table was made"
+        time.sleep(0.05)
+
+    process.kill()
+
+    assert held
+    wait_for_the_end(process)
+    assert [path for path in local.rglob("*") if path.is_file()] == []
+    assert not (out / "_COMPLETE").exists()
 
 
 def test_an_interrupt_from_the_keyboard_ends_with_one_message(tmp_path: Path) -> None:
