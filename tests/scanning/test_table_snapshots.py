@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from nddup.cli import main
 from nddup.errors import ConfigError
@@ -115,6 +116,32 @@ def test_what_a_library_cannot_read_is_refused(tmp_path: Path) -> None:
     shutil.move(data, moved)
     data.symlink_to(moved)
     assert "is not in its folder" in refused(f"{delta}@0")
+
+
+@pytest.mark.parametrize("lie", ["a list that is named", "a list that is a link", "a manifest that is a link"])
+def test_manifests_elsewhere_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: str) -> None:
+    """Iceberg's lists of data files lie in the folder of the table, by their names and by links."""
+    pages = IcebergFolder(tmp_path / "pages")
+    pages.fill()
+    snapshot = pages.table.current_snapshot()
+    place = snapshot.manifest_list if "list" in lie else snapshot.manifests(pages.io)[0].manifest_path
+    listed = Path(place.removeprefix("file://"))
+    moved = Path(shutil.move(listed, tmp_path / "elsewhere.avro"))
+    if lie == "a list that is named":
+        for file in (pages.path / "metadata").glob("*.metadata.json"):
+            file.write_text(file.read_text().replace(str(listed), str(moved)))
+    else:
+        listed.symlink_to(moved)
+    opened, read = list[str](), PyArrowFileIO.new_input
+
+    def note(self: PyArrowFileIO, location: str) -> object:
+        opened.append(str(Path(location.removeprefix("file://")).resolve()))
+        return read(self, location)
+
+    monkeypatch.setattr(PyArrowFileIO, "new_input", note)
+    assert "is not in its folder" in refused(str(pages.path))
+    assert opened
+    assert str(moved) not in opened
 
 
 def test_what_opens_the_files_of_a_table_is_not_chosen_by_its_metadata(tmp_path: Path) -> None:
