@@ -94,6 +94,19 @@ def test_a_query_gets_the_matches_of_the_newest_version(tmp_path: Path) -> None:
         assert bands <= {">=90", "60-90"}
 
 
+def test_what_is_ignored_does_not_count_in_a_query(tmp_path: Path) -> None:
+    """A query that differs in its numbers alone has the resemblance 1; the setting is that of the repository."""
+    path, words = str(tmp_path / "repo"), "of goods that were delivered in good order and are paid within days"
+    ignoring: dict[str, Any] = {"tokens": {"ignore": ["numbers"]}, "local": {"processes": 1}}
+    nddup.repository.create(path, **ignoring).add({"a": f"invoice 2024 {words} 1500 euro"})
+    for server in serving(path):
+        for number in ("7", "2024", "20241127001"):
+            found = ask(server, "POST", "/query", f"invoice {number} {words} 99 euro")[1]["matches"]
+            assert [(row["doc_id"], row["resemblance"]) for row in found] == [("a", 1.0)], number
+        other = words.replace("goods", "wares").replace("days", "weeks")
+        assert ask(server, "POST", "/query", f"invoice 2024 {other} 1500 euro")[1]["matches"][0]["doc_id"] is None
+
+
 def test_the_other_addresses(server: LookUps) -> None:
     """A person gets a page with a form; programs that watch get health and counts, on one connection."""
     connection = http.client.HTTPConnection(look_ups.HOST, server.port, timeout=20)
