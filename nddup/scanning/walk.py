@@ -13,6 +13,7 @@ import errno
 import io
 import lzma
 import os
+import posixpath
 import re
 import stat
 import struct
@@ -371,7 +372,8 @@ def _open_archive(path: str) -> zipfile.ZipFile:
 def members_of(path: str) -> list[tuple[str, int]]:
     """Return the name and the stored bytes of each WARC file in a WACZ file.
 
-    None if it cannot be read, or if its files overlap: then each byte of it may be any number of files.
+    None if it cannot be read, or if its files overlap: then each byte of it may be any number of files. None either if
+    a name leads elsewhere, as `archive/../../x.warc` does for whoever takes it for a path.
 
     A WACZ file is a ZIP archive whose folder `archive` holds WARC files. Each of these is a file of the collection; its
     path, and its name in the tables, is `file.wacz!archive/x.warc.gz`. The index and the list of pages beside them are
@@ -386,7 +388,9 @@ def members_of(path: str) -> list[tuple[str, int]]:
         is_sound = sum(one.compress_size for one in listed) <= os.stat(path).st_size  # noqa: PTH116
     except (OSError, *_ERRORS):
         return []
-    return [(one.filename, one.compress_size) for one in listed if is_sound and _MEMBER.fullmatch(one.filename)]
+    members = [(one.filename, one.compress_size) for one in listed if _MEMBER.fullmatch(one.filename)]
+    is_sound = is_sound and all(posixpath.normpath(name) == name for name, _ in members)
+    return members if is_sound else []
 
 
 def split_member(path: str) -> tuple[str, str] | None:

@@ -222,6 +222,16 @@ def test_archives_in_archives_expand_to_a_bound(tmp_path: Path, kind: str) -> No
     assert sum(most_expanded(file, 200, len(listed)) for file in listed) <= 64 << 20
 
 
+@pytest.mark.parametrize("name", ["archive/../../x.warc", "archive/./x.warc", "archive//x.warc", "archive/a/../x.warc"])
+def test_names_in_an_archive_lead_nowhere(tmp_path: Path, name: str) -> None:
+    """As a path such a name would be another file, which Spark opens: the archive is not read as one."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "x.warc").write_text("a file of the user, outside")
+    (tmp_path / "in" / "a.wacz").write_bytes(zip_of({name: b"a" * 99, "archive/b.warc": b"b" * 99}))
+    files = LocalStorage().list_inputs([str(tmp_path / "in")]).files
+    assert [file.source for file in files] == ["a.wacz"]
+
+
 def test_damaged_files_of_an_archive_are_one_line(tmp_path: Path) -> None:
     """Bytes that do not decompress, and files that are no WARC: each is a reject or a line of the command."""
     packed = bytearray(
