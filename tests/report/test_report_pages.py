@@ -233,6 +233,20 @@ def test_the_first_page_answers_three_questions(
     assert made.faults == []
 
 
+def test_false_pairs_of_components_fit_a_phone(browser: Browser, tmp_path: Path) -> None:
+    """Every column is seen without moving the table; a number that is a bound says so."""
+    rows = [{"component": f"5{at}933", "size": 143, "pairs": 1_219, "invented": 8_934 - at, "exact": not at}
+            for at in range(2)]  # fmt: skip
+    made = Watched(browser, viewport={"width": 390, "height": 844})
+    page = made.open(write_to(tmp_path, make_shown(CLUSTERS, components=rows)))
+    page.get_by_role("link", name="Quality").click()
+    table = page.locator("#quality table", has_text="Invented pairs")
+    expect(table.locator("tbody td:last-child")).to_have_text(["8,934", "≤ 8,933"])
+    assert table.evaluate("table => table.scrollWidth <= table.parentElement.clientWidth")
+    made.context.close()
+    assert made.faults == []
+
+
 def test_removals_are_judged_by_keys_and_saved(watched: Watched, address: str) -> None:
     """Each pair stands side by side, the kept one first; keys judge and move on; the file has a line for each."""
     page = watched.open(address)

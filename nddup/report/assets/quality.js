@@ -63,8 +63,8 @@
       h("p", { class: "muted" }, `A component joins documents through others. Here are those with pairs that are no near-duplicates.${none}`),
       rows.length ? h("div", { class: "card" },
         h("p", null, `${count(all)} false pairs, if a component were taken for one group`, invented < all ? `; ${count(invented)} of them in these ${count(rows.length)}` : "", ":"),
-        nddup.table({ caption: "Components with false pairs", hideCaption: true, head: ["Component", "Documents", "Near-duplicate pairs", "Invented pairs", "Count"],
-          numeric: [1, 2, 3], rows: rows.map((row) => [nddup.foreign(row.component), count(row.size), count(row.pairs), count(row.invented), row.exact ? "exact" : "at most"]) }))
+        nddup.table({ caption: "Components with false pairs", hideCaption: true, head: ["Component", "Documents", "Near-duplicate pairs", "Invented pairs"],
+          numeric: [1, 2, 3], rows: rows.map((row) => [nddup.foreign(row.component), count(row.size), count(row.pairs), [row.exact ? "" : "≤ ", count(row.invented)]]) }))
         : h("p", { class: "card" }, "None: in every component all documents are near-duplicates of each other.")];
   }
 
