@@ -135,17 +135,21 @@ class Old:
         named = max(counted, key=lambda one: one[0], default=(0, []))[1]
         before = rejects.filter(pc.equal(rejects["reason"], TAKEN_OUT))["doc_id"]
         gone = pc.unique(pa.concat_arrays([pa.array(named, pa.string()), *before.chunks]))
-        return replace(self._rename(gone), taken=gone)
+        return replace(self.renamed(~np.asarray(pc.is_in(ids, gone))), taken=gone)
 
-    def _rename(self, gone: pa.Array) -> "Old":
-        """Return the same with shingles under the names that their nodes have without some documents."""
-        is_gone = np.asarray(pc.is_in(one_chunk(self.documents["doc_id"]), gone))
-        if not is_gone.any():
+    @property
+    def has_revisits(self) -> bool:
+        """Whether a record was a revisit: a later one may be what it repeats."""
+        return bool(pc.any(pc.equal(self.stored["given"]["reason"], "revisit")).as_py())
+
+    def renamed(self, is_left: NDArray[np.bool_]) -> "Old":
+        """Return the same with shingles under the names that their nodes have among the documents that are left."""
+        if is_left.all():
             return self
         keys = self.documents["doc_key"].to_numpy()
         codes = one_chunk(self.documents["group"]).dictionary_encode().indices.to_numpy()
         after = np.full(codes.max() + 1, NO_NODE, np.int64)
-        left = np.flatnonzero(~is_gone)[::-1]
+        left = np.flatnonzero(is_left)[::-1]
         after[codes[left]] = keys[left]  # of several documents the last one written, the first, stays
         named = after[codes[np.searchsorted(keys, self.shingles.nodes)]]
         return replace(self, shingles=self.shingles._replace(nodes=named))

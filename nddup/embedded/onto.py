@@ -69,6 +69,8 @@ class Onto:
     def __post_init__(self) -> None:
         """Find the changed documents."""
         documents = self.documents
+        if self.old.has_revisits:  # a text may have changed, and with it what a stored name stands for
+            self.old = self.old.renamed(self._find_same(("token_fingerprint",)))
         self._keys, self._n_features = documents["doc_key"].to_numpy(), documents["n_features"].to_numpy()
         self._sizes = sizes_of(documents["sketch"])
         self._firsts = _first_places(documents["group"])
@@ -87,10 +89,12 @@ class Onto:
         ends = [firsts[np.searchsorted(keys, stored[name].to_numpy())] for name in ("node_a", "node_b")]
         labels = label_components(np.stack(ends, axis=1).astype(np.int32), nodes=len(keys)).ordinals[firsts]
 
-        is_same = self._find_same(keys)
+        is_same = self._find_same(IN_ROWS)
         is_new = ~np.isin(self._keys, keys[is_same])
-        firsts = np.unique(self._firsts[is_new])
-        near = np.concatenate([firsts[~is_new[firsts]], self._find_reached(self._is_node & is_new)])
+        is_joined = np.zeros(len(is_new), np.bool_)
+        is_joined[self._firsts[is_new]] = True  # an old record that is a document only now may be the first of others
+        beside = np.flatnonzero(is_joined[self._firsts] & ~is_new)
+        near = np.concatenate([beside, self._find_reached(self._is_node & is_new)])
         is_touched = np.zeros(len(keys), np.bool_)
         is_touched[labels[~is_same]] = True
         is_touched[labels[np.searchsorted(keys, self._keys[near])]] = True
@@ -98,12 +102,14 @@ class Onto:
         self._keys_left, self._left = keys[is_left], one_chunk(old["doc_id"].filter(pa.array(is_left)))
         self.changed = np.flatnonzero(~np.isin(self._keys, keys[~is_left]))
 
-    def _find_same(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        is_there = np.isin(keys, self._keys)
-        at = pa.array(np.searchsorted(self._keys, keys[is_there]))
-        before, now = self.old.documents.select(list(IN_ROWS)).filter(pa.array(is_there)), self.documents
+    def _find_same(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which documents of OLD have the same values in some columns."""
+        old, now = self.old.documents["doc_key"].to_numpy(), self.documents["doc_key"].to_numpy()
+        is_there = np.isin(old, now)
+        at = pa.array(np.searchsorted(now, old[is_there]))
+        before = self.old.documents.select(list(names)).filter(pa.array(is_there))
         is_same = is_there.copy()
-        is_same[is_there] = np.all([is_equal(before[name], now[name].take(at)) for name in IN_ROWS], axis=0)
+        is_same[is_there] = np.all([is_equal(before[name], self.documents[name].take(at)) for name in names], axis=0)
         return is_same
 
     def _find_reached(self, is_new: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -142,7 +148,8 @@ class Onto:
             return None
         is_front = kind_of(self.config.sketch).estimate == "smallest"
         is_whole = (self._sizes == self._n_features) & is_front
-        again = np.flatnonzero(self._is_node & ~is_whole & (self._keys >= self.first_new)).astype(np.int32)
+        is_stored = np.isin(self._keys, self._names_stored())
+        again = np.flatnonzero(self._is_node & ~is_whole & ~is_stored).astype(np.int32)
         texts = Texts(self.source, tokens_of(self.config), record_limits(self.config), rule, is_front)
         rows = list(read_tokens(self.documents, again, texts, self.workers))
         self._shingles = list(zip(self._keys[again].tolist(), rows, strict=True))
@@ -158,11 +165,16 @@ class Onto:
         ]
         return Confirmer(wanted, shingles, rule)
 
-    def _stored_shingles(self, wanted: NDArray[np.int64]) -> dict[int, Row]:
-        """Return where the shingles of some stored nodes lie; these are held, the others read past."""
+    def _names_stored(self) -> NDArray[np.int64]:
+        """Return the names that the nodes with stored shingles have now."""
         stored, names = self.old.shingles, np.full(len(self.old.shingles.nodes), NO_NODE, np.int64)
         is_left = stored.nodes != NO_NODE
         names[is_left] = self._keys[self._firsts[np.searchsorted(self._keys, stored.nodes[is_left])]]
+        return names
+
+    def _stored_shingles(self, wanted: NDArray[np.int64]) -> dict[int, Row]:
+        """Return where the shingles of some stored nodes lie; these are held, the others read past."""
+        stored, names = self.old.shingles, self._names_stored()
         is_wanted = np.isin(names, wanted)
         offsets, values = ragged_of(stored.take(is_wanted)["shingles"])
         rows = zip(names[is_wanted].tolist(), pairwise(offsets.tolist()), strict=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nddup.embedded.collapse import Collapsed, collapse, number_records
 from nddup.embedded.old_run import Old
-from nddup.ground.columns import one_chunk, ragged_of, sizes_of
+from nddup.ground.columns import one_chunk, ragged_of, sizes_of, take
 from nddup.scanning.sketch_records import fingerprint_sketches, fingerprint_textless
 from nddup.settings.plan import recipe_of
 from nddup.settings.schema import Config
@@ -73,12 +73,11 @@ def settle_onto(old: Old, config: Config, new: pa.Table, silent: pa.Table) -> Se
 
 def _concerns_all(old: Old, new: pa.Table) -> bool:
     """Return whether new records may change more of old ones than the groups of equal texts."""
-    given = old.stored["given"]
-    is_revisited = [pc.any(pc.equal(rows["reason"], "revisit")).as_py() for rows in (new, given)]
+    is_revisited = pc.any(pc.equal(new["reason"], "revisit")).as_py() or old.has_revisits
     is_like = pc.any(pc.match_substring_regex(new["doc_id"], MADE_UP)).as_py()
     batches = {source.partition("/")[0] for source in pc.unique(new["source"]).to_pylist()}
     is_named = any(pc.any(pc.starts_with(old.documents["doc_id"], f"{name}/")).as_py() for name in batches)
-    return bool(len(old.taken)) or any(is_revisited) or bool(is_like) or is_named
+    return bool(len(old.taken)) or bool(is_revisited) or bool(is_like) or is_named
 
 
 def _find_concerned(old: Old, config: Config, new: pa.Table) -> pa.Table:
@@ -124,11 +123,22 @@ def _all_records(old: Old, config: Config, new: pa.Table) -> pa.Table:
         new: RECORDS of NEW.
     """
     given = old.stored["given"]
-    is_document = pc.is_in(given["doc_key"], one_chunk(old.documents["doc_key"]))
     documents = _as_given(old, old.documents.append_column("sketch_fingerprint", prints_of(old.documents, config)))
-    parts = [_as_records(documents), _as_records(given.filter(pc.invert(is_document)))]
+    is_revisit = pc.is_in(documents["doc_key"], given["doc_key"].filter(pc.equal(given["reason"], "revisit")))
+    documents = documents.filter(pc.invert(is_revisit))
+    is_document = pc.is_in(given["doc_key"], one_chunk(documents["doc_key"]))
+    parts = [_as_records(documents), _as_records(_with_sketches(given.filter(pc.invert(is_document)), old.documents))]
     records = pa.concat_tables(parts).sort_by("doc_key") if len(parts[1]) else parts[0]
     return pa.concat_tables([records.drop_columns(["doc_key", "record"]), new])
+
+
+def _with_sketches(rows: pa.Table, documents: pa.Table) -> pa.Table:
+    """Return rows of GIVEN with the sketches of documents of their contents: a revisit may repeat one that is none."""
+    at = pc.index_in(rows["content_fingerprint"], one_chunk(documents["content_fingerprint"]))
+    places = np.asarray(pc.fill_null(at, -1))
+    for name in ("sketch", "signature"):
+        rows = rows.append_column(name, take(documents[name], places))
+    return rows
 
 
 def _as_given(old: Old, documents: pa.Table) -> pa.Table:
@@ -169,7 +179,7 @@ def prints_of(documents: pa.Table, config: Config) -> pa.Array:
 
 
 def note_given(records: pa.Table, documents: pa.Table, first: int = 0) -> pa.Table:
-    """Return GIVEN: of RECORDS in collection order, those that are not in DOCUMENTS as they were read.
+    """Return GIVEN: of RECORDS in collection order, those that are not in DOCUMENTS as they were read, revisits too.
 
     Args:
         records: of a collection, or of a batch of it.
@@ -183,6 +193,7 @@ def note_given(records: pa.Table, documents: pa.Table, first: int = 0) -> pa.Tab
     same = [is_equal(numbered[name].take(pa.array(keys)), documents[name]) for name in ("doc_id", "parent")]
     is_told = ~is_document
     is_told[keys[~(same[0] & same[1])]] = True
+    is_told |= np.asarray(pc.fill_null(pc.equal(records["reason"], "revisit"), fill_value=False))
     rows = numbered.filter(pa.array(is_told))
     return rows.select(GIVEN.names).cast(GIVEN.arrow)
 

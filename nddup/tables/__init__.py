@@ -445,7 +445,7 @@ _RECORDS_GIVEN = working(
     "doc_key long, record long, sketch_fingerprint binary, reason string, detail string, excerpt string,"
     " refers_to array<string>",
     "For a later run onto this one: the records, as they were read, that became no document (of those `reason`, or a"
-    " repeated id), or a document under another id or parent than they give.",
+    " repeated id), a document under another id or parent than they give, or, of `reason` revisit, a copy of one.",
     "note what records said of themselves",
 )
 GIVEN = replace(

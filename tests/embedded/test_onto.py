@@ -20,6 +20,7 @@ from nddup.settings.load import build_config
 from nddup.stages import inputs_found
 from nddup.storage import local_folder
 from tests.finished_runs import sorted_tables, write_rows
+from tests.run.crawls import Made, write_crawl
 
 Settings = Mapping[str, Mapping[str, Any]]
 
@@ -123,6 +124,64 @@ def leave_out(folder: Path, night: int, gone: set[str]) -> None:
 @pytest.mark.parametrize("number", range(len(DRAWN)))
 def test_nights_have_the_tables_of_one_run(tmp_path: Path, number: int) -> None:
     make_history(tmp_path, number, DRAWN[number], 3)
+
+
+def draw_crawl(chance: random.Random, texts: list[list[str]], made: list[Made]) -> list[Made]:
+    """
+    Return captures of near-copies of a few texts, half of them revisits: by digest, by id, by address and date.
+
+    What a revisit names may come before it, behind it, in another batch, under the id of another record, be a revisit
+    itself, or nothing.
+    """
+    drawn = list[Made]()
+    for _ in range(chance.randint(1, 8)):
+        words = list(chance.choice(texts))
+        for _ in range(chance.choice([0, 0, 0, 1, 3])):
+            words[chance.randrange(len(words))] = str(chance.random())
+        date = f"20{chance.randrange(10, 30)}-01-0{chance.randrange(1, 9)}T00:00:00Z"
+        name, uri = f"r{chance.randrange(60)}", f"http://h{chance.randrange(4)}.example/"
+        one = Made(name, uri, " ".join(words), date)
+        if chance.random() < 0.5:
+            of = chance.choice([*made, *drawn, one])
+            more = [
+                "",
+                f"WARC-Refers-To: <urn:x:{of.name}>\r\n",
+                f"WARC-Refers-To-Target-URI: {of.uri}\r\nWARC-Refers-To-Date: {of.date}\r\n",
+            ]
+            text = chance.choice([of.text, of.text, "another"])
+            one = Made(name, uri, text, date, kind="revisit", more=chance.choice(more))
+        drawn.append(one)
+    return drawn
+
+
+def make_crawls(folder: Path, seed: int, settings: Settings) -> None:
+    """Compare each night of a crawl with a fresh run."""
+    chance = random.Random(seed)  # noqa: S311
+    texts = [[f"{kind}{n}" for n in range(chance.choice([12, 30, 260]))] for kind in "vwxyz"]
+    onto, made = None, list[Made]()
+    for night in range(3):
+        name = f"night-{night}"
+        made += (drawn := draw_crawl(chance, texts, made))
+        write_crawl(folder / "in" / name, drawn)
+        run([folder / "in"], folder / f"fresh-{night}", settings)
+        run([folder / "in" / name], folder / name, settings, onto=onto, batch=name)
+        onto = str(folder / name)
+        assert sorted_tables(folder / name) == sorted_tables(folder / f"fresh-{night}"), f"{name} of seed {seed}"
+
+
+CRAWLED = [settings for settings in DRAWN if "same" not in settings.get("keep", {})]
+
+
+@pytest.mark.parametrize("seed", [0, 3, 8, 11])
+def test_nights_of_a_crawl_have_the_tables_of_one_run(tmp_path: Path, seed: int) -> None:
+    """What a revisit repeats may come, or be hidden by another record of its name, in any night."""
+    make_crawls(tmp_path, seed, CRAWLED[seed % len(CRAWLED)])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_many_crawls(tmp_path: Path, seed: int) -> None:
+    make_crawls(tmp_path, seed, CRAWLED[seed % len(CRAWLED)])
 
 
 @pytest.mark.parametrize("mode", ["partition", "all"])

@@ -101,6 +101,24 @@ def test_identical_captures_are_kept_by_date(
     assert verdicts(Path(run.path)) == copies(first, others) | copies("c", ["d", "e"])
 
 
+def test_a_revisit_may_precede_what_it_repeats(tmp_path: Path) -> None:
+    """Where texts are compared, that of a revisit is read from the record that has it, in whichever file that is."""
+    page, address = words(1, length=300), "http://a.example/"
+    early = Made("early", address, page, "2024-01-01T00:00:00Z", kind="revisit")
+    late = Made("late", address, page, "2020-01-01T00:00:00Z")
+    near = Made("near", "http://b.example/", f"{page} and more", "2020-01-01T00:00:00Z")
+    write_crawl(tmp_path / "in" / "1", [early, near])
+    write_crawl(tmp_path / "in" / "2", [late])
+
+    run = run_of(tmp_path, tmp_path / "in")
+
+    pairs = run.sql("SELECT doc_a, doc_b, resemblance FROM pairs ORDER BY doc_a, doc_b").to_pylist()
+    assert [(one["doc_a"], one["doc_b"]) for one in pairs] == [
+        ("urn:x:early", "urn:x:late"), ("urn:x:early", "urn:x:near"), ("urn:x:late", "urn:x:near"),
+    ]  # fmt: skip
+    assert [one["resemblance"] for one in pairs] == [1.0, 296 / 298, 296 / 298]
+
+
 def test_a_revisit_is_the_copy_of_what_it_refers_to(tmp_path: Path) -> None:
     """Found by id, by digest, or by address and date, it is an exact duplicate; else it is counted as `revisit`."""
     run = run_of(tmp_path, write_crawl(tmp_path / "in"))

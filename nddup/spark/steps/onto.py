@@ -49,6 +49,8 @@ FAULT = schemas.table("fault string")
 PRINTED = ("sketch", "n_features", "token_fingerprint", "content_fingerprint", "n_tokens")
 """The columns of DOCUMENTS of which a fingerprint of the sketch is made."""
 
+IS_REVISIT = "reason <=> 'revisit'"
+
 
 class Joined(NamedTuple):
     """The records of a run beside those of the one that it goes on from."""
@@ -75,14 +77,22 @@ def open_old(job: Job, path: str) -> OldTables:
     noted = open_noted(folder, kept)
     names = [*kept, *TAKEN_OVER, *(["candidates"] if folder.counted("candidates") else [])]
     tables = {name: folder.table(name) for name in names}
-    n_records = _require_sound(folder, tables, len(job.config.keep.read))
+    records = _require_sound(folder, tables, len(job.config.keep.read))
     documents, rejects, given, shingles = (tables[name] for name in kept)
     read = (documents, rejects, given, shingles, tables.get("candidates"), tables.__getitem__)
-    return OldTables(*read, n_records=n_records, noted=noted.documents, reasons=noted.reasons, metrics=noted.metrics)
+    told = (noted.documents, noted.reasons, noted.metrics)
+    return OldTables(*read, records.n, *told, has_revisits=records.has_revisits)
 
 
-def _require_sound(folder: SparkFolder, tables: Mapping[str, DataFrame], values: int) -> int:
-    """Return the number of records of a run; refuse tables that no run writes: the folder may be anyone's.
+class _Records(NamedTuple):
+    """The records of a run: their number, and whether one is a revisit."""
+
+    n: int
+    has_revisits: bool
+
+
+def _require_sound(folder: SparkFolder, tables: Mapping[str, DataFrame], values: int) -> _Records:
+    """Count the records of a run; refuse tables that no run writes: the folder may be anyone's.
 
     Small tables that this process sees are read here, without a job.
 
@@ -90,10 +100,14 @@ def _require_sound(folder: SparkFolder, tables: Mapping[str, DataFrame], values:
         OutputError: one line, also where a table cannot be read.
     """
     here = LocalFolder(folder.path) if folder.is_here else None
-    numbers = [tables[name].select("doc_key", F.lit(name).alias("of")) for name in ("documents", "given")]
-    of_key = {"n": F.count("of"), "tables": F.count_distinct("of")}
+    numbers = [
+        tables[name].select("doc_key", F.lit(name).alias("of"), F.expr(revisit).alias("revisit"))
+        for name, revisit in {"documents": "false", "given": IS_REVISIT}.items()
+    ]
+    of_key = {"n": F.count("of"), "tables": F.count_distinct("of"), "revisit": F.bool_or("revisit")}
     each = numbers[0].unionByName(numbers[1]).groupBy("doc_key").agg(*(n.alias(name) for name, n in of_key.items()))
-    counts = {"n": F.count("n"), "last": F.max("doc_key"), "twice": F.count_if(F.col("n") > F.col("tables"))}
+    counts = {"n": F.count("n"), "last": F.max("doc_key"), "twice": F.count_if(F.col("n") > F.col("tables")),
+              "revisits": F.count_if("revisit")}  # fmt: skip
     try:
         if here is not None and sum(map(here.size_of, tables)) <= SMALL:
             for name in tables:
@@ -107,7 +121,7 @@ def _require_sound(folder: SparkFolder, tables: Mapping[str, DataFrame], values:
         raise OutputError(f"{folder.path}: its tables cannot be read ({reason_of(error)})") from error
     if row.twice or row.n != (-1 if row.last is None else row.last) + 1:
         raise OutputError(f"{folder.path}: {NUMBERED_OTHERWISE}")
-    return int(row.n)
+    return _Records(int(row.n), row.revisits > 0)
 
 
 def _find_faults(tables: Mapping[str, DataFrame], path: str, values: int) -> None:
@@ -147,29 +161,38 @@ def join_old(job: Job, old: OldTables, source: Collection, saved: Saved, read: D
     if taken is None and not concerns_all(old, job.config, saved.counts, batches):
         few = job.save("numbered", with_concerned(read, old, job.config, saved.rows))
         return Joined(few, old.rejects.select(*REJECTS.names), None, is_beside=True)
-    whole = job.save("numbered", with_old(read, old, job.config))  # queries of joins would take minutes
+    has_revisits = old.has_revisits or saved.counts.get("revisits", 1) > 0
+    both = with_old(read, old, job.config, has_revisits=has_revisits)
+    whole = job.save("numbered", both)  # queries of joins would take minutes
     return Joined(whole, silent_of(old), taken, is_beside=False)
 
 
-def with_old(numbered: DataFrame, old: OldTables, config: Config) -> DataFrame:
-    """Return the records of both runs.
+def with_old(numbered: DataFrame, old: OldTables, config: Config, *, has_revisits: bool) -> DataFrame:
+    """Return the records of both runs; `has_revisits`: whether one of either is a revisit.
 
     Schema in:   as `collapse.number` gives, of NEW
     Schema out:  the same; columns that only reading needs are null in old ones
     Shuffles:  where old records gave another id than their document has, or became none, one by their numbers, unless
-        these are few.    Actions:  none.
+        these are few; where there are revisits, one more, and one by the contents that they may repeat.
+    Actions:   none.
     """
     renamed = old.given.select(
         "doc_key", F.col("doc_id").alias("own_id"), F.col("parent").alias("own_parent"), F.lit(1).alias("is_given")
     )
-    documents = old.documents.withColumn("sketch_fingerprint", _prints_of(config)(*PRINTED)).join(
-        renamed, "doc_key", "left"
-    )
+    read = old.documents
+    if has_revisits:
+        read = read.join(old.given.where(IS_REVISIT).select("doc_key"), "doc_key", "left_anti")
+    documents = read.withColumn("sketch_fingerprint", _prints_of(config)(*PRINTED)).join(renamed, "doc_key", "left")
     named = {
         "doc_id": F.when(F.col("is_given").isNull(), F.col("doc_id")).otherwise(F.col("own_id")),
         "parent": F.when(F.col("is_given").isNull(), F.col("parent")).otherwise(F.col("own_parent")),
     }
-    others = old.given.join(old.documents.select("doc_key"), "doc_key", "left_anti")
+    others = old.given.join(read.select("doc_key"), "doc_key", "left_anti")
+    if has_revisits:  # which may repeat a record that is no document, but of the content of one
+        asked = others.where("reason IS NULL").select("content_fingerprint").distinct()
+        held = old.documents.join(asked, "content_fingerprint", "left_semi").groupBy("content_fingerprint")
+        sketches = held.agg(F.first("sketch").alias("sketch"), F.first("signature").alias("signature"))
+        others = others.join(sketches, "content_fingerprint", "left")
     records = documents.withColumns(named).drop("own_id", "own_parent", "is_given", "group")
     records = records.unionByName(others, allowMissingColumns=True)
     is_made = F.col("reason").isNull() & F.col("doc_id").isNull()
@@ -201,17 +224,17 @@ def with_concerned(numbered: DataFrame, old: OldTables, config: Config, rows: in
 
 
 def concerns_all(old: OldTables, config: Config, counts: Mapping[str, int], batches: Iterable[str]) -> bool:
-    """Return whether new records may change more of old ones than the groups of equal texts. At most two actions.
+    """Return whether new records may change more of old ones than the groups of equal texts. At most one action.
 
     Args:
         counts: `RECORD_COUNTS` of NEW.
         batches: the names that its sources begin with.
     """
-    if config.pairs.confirm == "none" or counts.get("revisits", 1) or counts.get("like_made_up", 1):
+    if config.pairs.confirm == "none" or old.has_revisits or counts.get("revisits", 1) or counts.get("like_made_up", 1):
         return True
     is_named = [F.startswith("doc_id", F.lit(f"{name}/")) for name in batches]
     is_like = reduce(Column.__or__, is_named, F.lit(False))
-    return bool(old.given.where("reason = 'revisit'").take(1) or old.documents.where(is_like).take(1))
+    return bool(old.documents.where(is_like).take(1))
 
 
 def join_documents(old: OldTables, settled: DataFrame, rows: int) -> DataFrame:
@@ -241,7 +264,7 @@ def _prints_of(config: Config) -> Callable[..., Column]:
 
 
 def list_given(records: DataFrame, documents: DataFrame) -> DataFrame:
-    """Return the records that are no documents as they were read.
+    """Return the records that are no documents as they were read, revisits too.
 
     Schema in:   as `collapse.number` gives, before revisits are copied; DOCUMENTS
     Schema out:  GIVEN
@@ -254,7 +277,7 @@ def list_given(records: DataFrame, documents: DataFrame) -> DataFrame:
     given_id = F.when(F.col("is_made"), F.lit(None)).otherwise(F.col("doc_id"))
     rows = records.withColumn("doc_id", given_id).select(*GIVEN.names).join(settled, "doc_key", "left")
     is_same: Column = F.col("doc_id").eqNullSafe(F.col("made_id")) & F.col("parent").eqNullSafe(F.col("made_parent"))
-    return rows.where(F.col("is").isNull() | ~is_same).select(*GIVEN.names)
+    return rows.where(F.col("is").isNull() | ~is_same | F.expr(IS_REVISIT)).select(*GIVEN.names)
 
 
 def list_taken(job: Job, old: OldTables) -> DataFrame | None:
@@ -304,12 +327,13 @@ def list_shingles(job: Job, documents: DataFrame, tokens: DataFrame) -> DataFram
         documents: DOCUMENTS of both runs.
         tokens: TOKENS of NEW, which is read again for them.
 
-    Shuffles:  the shingles of new texts twice; where documents are taken out, which may name a text anew, all.
+    Shuffles:  the shingles of new texts twice; where documents are taken out, or revisits may have another text now,
+        which name texts anew, all.
     """
     old = job.old
     nodes = documents.where(F.col("doc_id") == F.col("group")).where((F.size("sketch") > 0) & ~_is_whole(job.config))
     nodes = nodes.select(F.col("doc_key").alias("node"))
-    if old is not None and not job.without and TAKEN_OUT not in old.reasons:
+    if old is not None and not (job.without or TAKEN_OUT in old.reasons or old.has_revisits):
         new = _named(confirm.list_texts(nodes.where(F.col("node") >= old.n_records), documents, tokens))
         return old.shingles.select(*SHINGLES.names).unionByName(new)
     stored = tokens if old is None else tokens.unionByName(stored_tokens(old.documents, old.shingles, job.config))

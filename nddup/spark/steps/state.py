@@ -51,6 +51,8 @@ class OldTables(NamedTuple):
     """Its rejects by reason."""
     metrics: Mapping[str, Any]
     """As in its `metrics.json`."""
+    has_revisits: bool
+    """Whether a record was a revisit: a later one may be what it repeats."""
 
     @property
     def is_forced(self) -> bool:
