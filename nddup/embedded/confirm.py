@@ -277,9 +277,9 @@ def _holders(documents: pa.Table, nodes: NDArray[np.int32]) -> NDArray[np.int32]
     others = np.flatnonzero(~is_revisit)
     contents = documents["content_fingerprint"]
     at = pc.index_in(take(contents, nodes[asked]), value_set=one_chunk(take(contents, others))).fill_null(-1)
-    held, at = nodes.copy(), np.asarray(at)
-    held[asked[at >= 0]] = others[at[at >= 0]]
-    return held
+    holders, at = nodes.copy(), np.asarray(at)
+    holders[asked[at >= 0]] = others[at[at >= 0]]
+    return holders
 
 
 class Led(NamedTuple):

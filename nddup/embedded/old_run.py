@@ -95,6 +95,7 @@ class Old:
         folder = LocalFolder(path)
         noted = open_noted(folder, ONTO)
         stored, nodes = {name: folder.read_sound(name, values) for name in HELD}, folder.read("shingles", ["node"])
+        stored["given"] = stored["given"].sort_by("doc_key")  # as Spark wrote it, it has no order
         documents = folder.read_sound("documents", values)
         is_in_order = _ascends(documents["doc_key"].to_numpy())
         if not is_in_order:  # Spark wrote them

@@ -238,6 +238,25 @@ def test_a_batch_comes_after_all_others(tmp_path: Path, name: str | None, messag
         run([source], tmp_path / "new", {}, onto=str(tmp_path / "old"), batch=name)
 
 
+def test_records_are_told_by_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What records said of themselves may be stored in any order, as Spark stores it."""
+    for name in "ab":
+        rows = [{"id": f"d{n % 2}", "text": f"some words of text {name} {n}"} for n in range(6)]
+        rows += [{"id": f"{name}#1", "text": f"an id like a name that is made up, {name}"}]  # so all are settled again
+        (tmp_path / "in" / name).mkdir(parents=True)
+        write_rows(tmp_path / "in" / name / "a.jsonl", [{"text": f"a text without id, {name}"}, *rows])
+    run([tmp_path / "in"], tmp_path / "fresh", {})
+    run([tmp_path / "in" / "a"], tmp_path / "a", {}, batch="a")
+    [file] = (tmp_path / "a" / "_stages" / "given").glob("*.parquet")
+    given = pq.read_table(file)
+    assert len(given) == 5
+    pq.write_table(given.take(list(reversed(range(5)))), file)
+    monkeypatch.setattr(local_folder.LocalFolder, "require_same", lambda *_: None)  # as if it had been written so
+    run([tmp_path / "in" / "b"], tmp_path / "b", {}, onto=str(tmp_path / "a"), batch="b")
+
+    assert sorted_tables(tmp_path / "b") == sorted_tables(tmp_path / "fresh")
+
+
 CHANGES = {
     "candidates": {"node_a": -1, "node_b": 10**9},
     "shingles": {"node": 77},

@@ -80,8 +80,8 @@ def open_old(job: Job, path: str) -> OldTables:
     records = _require_sound(folder, tables, len(job.config.keep.read))
     documents, rejects, given, shingles = (tables[name] for name in kept)
     read = (documents, rejects, given, shingles, tables.get("candidates"), tables.__getitem__)
-    told = (noted.documents, noted.reasons, noted.metrics)
-    return OldTables(*read, records.n, *told, has_revisits=records.has_revisits)
+    notes = (noted.documents, noted.reasons, noted.metrics)
+    return OldTables(*read, records.n, *notes, has_revisits=records.has_revisits)
 
 
 class _Records(NamedTuple):
@@ -190,8 +190,8 @@ def with_old(numbered: DataFrame, old: OldTables, config: Config, *, has_revisit
     others = old.given.join(read.select("doc_key"), "doc_key", "left_anti")
     if has_revisits:  # which may repeat a record that is no document, but of the content of one
         asked = others.where("reason IS NULL").select("content_fingerprint").distinct()
-        held = old.documents.join(asked, "content_fingerprint", "left_semi").groupBy("content_fingerprint")
-        sketches = held.agg(F.first("sketch").alias("sketch"), F.first("signature").alias("signature"))
+        same = old.documents.join(asked, "content_fingerprint", "left_semi").groupBy("content_fingerprint")
+        sketches = same.agg(F.first("sketch").alias("sketch"), F.first("signature").alias("signature"))
         others = others.join(sketches, "content_fingerprint", "left")
     records = documents.withColumns(named).drop("own_id", "own_parent", "is_given", "group")
     records = records.unionByName(others, allowMissingColumns=True)
