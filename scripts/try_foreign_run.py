@@ -47,14 +47,18 @@ class Outcome(NamedTuple):
 def make_run(place: Path) -> None:
     """Make a run over two files, with a report, truth-like pairs and kept files."""
     (place / "in").mkdir(parents=True)
-    lines = [json.dumps({"id": name, "url": f"http://x.org/{name}", "text": text}) for name, text in texts().items()]
+    rows = [
+        {"id": name, "url": f"http://x.org/{name}", "text": text, "lang": name[-1]} for name, text in texts().items()
+    ]
+    lines = [json.dumps(row) for row in rows]
     (place / "in" / "a.jsonl").write_text("\n".join(lines[:20]) + "\n")
     (place / "in" / "b.jsonl").write_text("\n".join(lines[20:]) + "\n")
     (place / "truth.csv").write_text("doc_a,doc_b\nd00,d01\n")
     (place / "secret").mkdir()
     (place / "secret" / "documents").mkdir()
     (place / "secret" / "file.json").write_text("{}")
-    assert run_command(["run", f"{place}/in", "--output", f"{place}/run", "--set", "local.processes=1"]) == 0  # noqa: S101
+    stored = ["--set", "keep.ledger=[lang]", "--set", "output.onto=true", "--set", "local.processes=1"]
+    assert run_command(["run", f"{place}/in", "--output", f"{place}/run", *stored]) == 0  # noqa: S101
 
 
 WHOLE = 8
@@ -63,12 +67,15 @@ WHOLE = 8
 
 def commands_on(place: Path, *, is_whole: bool) -> list[list[str]]:
     """Return the commands that read the run, and those that write or go on with it."""
-    run = f"{place}/run"
+    run, alone = f"{place}/run", ("--set", "local.processes=1")
     asked = [["show", run], ["show", run, "--doc", "d00"], ["check", run]]
     return asked if not is_whole else [
         *asked, ["report", run],
         ["evaluate", run, "--truth", f"{place}/truth.csv"],
-        ["run", f"{place}/in", "--output", run, "--resume", "--set", "local.processes=1"],
+        ["run", f"{place}/in/a.jsonl", "--onto", run, "--as", "z", "--output", f"{place}/next", *alone],
+        ["split", run, "--parts", "train=.8,test=.2", "--output", f"{place}/split"],
+        ["diff", run, f"{place}/run", "--output", f"{place}/diff"],
+        ["run", f"{place}/in", "--output", run, "--resume", *alone],
     ]  # fmt: skip
 
 

@@ -158,7 +158,7 @@ def test_tables_that_no_run_writes_are_refused(nights: Path, tmp_path: Path) -> 
     assert not list(refusals(nights, tmp_path, run_locally, LIES | DEEP))
 
 
-@pytest.mark.parametrize("what", first_by_night(4, SPARK))
+@pytest.mark.parametrize("what", first_by_night(2, SPARK))
 def test_spark_refuses_the_same(
     spark: SparkSession, nights: Path, tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
