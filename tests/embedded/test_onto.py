@@ -241,10 +241,11 @@ def test_a_batch_comes_after_all_others(tmp_path: Path, name: str | None, messag
 def test_records_are_told_by_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What records said of themselves may be stored in any order, as Spark stores it."""
     for name in "ab":
-        rows = [{"id": f"d{n % 2}", "text": f"some words of text {name} {n}"} for n in range(6)]
-        rows += [{"id": f"{name}#1", "text": f"an id like a name that is made up, {name}"}]  # so all are settled again
+        rows = [{"id": f"{name}#1", "text": f"an id like a name that is made up, {name}"}]  # so all are settled again
+        rows += [{"text": f"a text without id, {name}"}]
+        rows += [{"id": f"d{n % 2}", "text": f"some words of text {name} {n}"} for n in range(6)]
         (tmp_path / "in" / name).mkdir(parents=True)
-        write_rows(tmp_path / "in" / name / "a.jsonl", [{"text": f"a text without id, {name}"}, *rows])
+        write_rows(tmp_path / "in" / name / "a.jsonl", rows)
     run([tmp_path / "in"], tmp_path / "fresh", {})
     run([tmp_path / "in" / "a"], tmp_path / "a", {}, batch="a")
     [file] = (tmp_path / "a" / "_stages" / "given").glob("*.parquet")
