@@ -30,6 +30,7 @@ from nddup.scanning.file_heads import (
     PartReader,
     Seen,
     can_cut,
+    inspect_asset,
     inspect_head,
     most_expanded,
     open_parts,
@@ -222,10 +223,14 @@ def find_files(files: Files, inputs: list[str], options: InputOptions, *, batche
         hint = "; give what the links lead to as INPUT" if any(why == OUTSIDE for _, why in listing.skipped) else ""
         raise ConfigError(f"INPUT {' '.join(inputs)}: no files to read ({len(listing.skipped)} skipped{why}){hint}")
 
-    looked, assets = _without_assets(listing, options)
-    seen = list(zip(looked, _look_at_all(files, inputs, looked, options), strict=True))
-    read = [(file, found) for file, found in seen if isinstance(found, HeadFound)]
-    unread = [(file, found) for file, found in seen if isinstance(found, HeadError)]
+    seen = _look_at_assets(files, inputs, listing, options)
+    assets = [file for file in listing.files if isinstance(seen.get(file.path), HeadError)]
+    looked = [file for file in listing.files if file.path not in seen]
+    seen |= _look_at_all(files, inputs, looked, partial(inspect_head, options=options, together=len(looked)))
+    skipped = {file.path for file in assets}
+    seen_files = [(file, seen[file.path]) for file in listing.files if file.path not in skipped]
+    read = [(file, found) for file, found in seen_files if isinstance(found, HeadFound)]
+    unread = [(file, found) for file, found in seen_files if isinstance(found, HeadError)]
 
     unknown = next((f"{file.path}: {found.detail}" for file, found in unread if found.is_unknown), None)
     if unknown and not read:
@@ -238,23 +243,19 @@ def find_files(files: Files, inputs: list[str], options: InputOptions, *, batche
     return Collection(groups, told, listing, tuple(assets))
 
 
-def _without_assets(listing: Listing, options: InputOptions) -> tuple[list[InputFile], list[InputFile]]:
-    """Divide the files into those to look at and assets: with a format set, or nothing but assets, look at all."""
-    looked, assets = list[InputFile](), list[InputFile]()
-    for file in listing.files:
-        (assets if ASSET.fullmatch(file.source) else looked).append(file)
+def _look_at_assets(files: Files, inputs: list[str], listing: Listing, options: InputOptions) -> dict[str, Seen]:
+    """Return, by path, pages that are named as assets, and errors for assets; with a format, or nothing else, none."""
+    named = [file for file in listing.files if ASSET.fullmatch(file.source)]
     is_asked = options.format is not None or options.record is not None
-    return (list(listing.files), []) if is_asked or not looked else (looked, assets)
+    return {} if is_asked or len(named) == len(listing.files) else _look_at_all(files, inputs, named, inspect_asset)
 
 
-def _look_at_all(files: Files, inputs: list[str], listed: Sequence[InputFile], options: InputOptions) -> list[Seen]:
-    """Examine each file and return the results in order: in tasks of the engine if it uses them, else in threads."""
-    look = partial(inspect_head, options=options, together=len(listed))
+def _look_at_all(files: Files, inputs: list[str], listed: Sequence[InputFile], look: Look) -> dict[str, Seen]:
+    """Examine each file and return the results by path: in tasks of the engine if it uses them, else in threads."""
     seen = files.look_in_tasks(inputs, listed, look)
     left = [file for file in listed if file.path not in seen]
     with ThreadPoolExecutor(HEAD_THREADS) as threads:
-        seen |= zip((file.path for file in left), threads.map(partial(look, files), left), strict=True)
-    return [seen[file.path] for file in listed]
+        return seen | dict(zip((file.path for file in left), threads.map(partial(look, files), left), strict=True))
 
 
 def _group(read: Sequence[tuple[InputFile, HeadFound]], max_expansion: int) -> tuple[Group, ...]:

@@ -1,6 +1,6 @@
 """Examine the head of one file: its format, how it is stored and where it ends open, or why it yields no record.
 
-    inspect_head    a file -> HeadFound | HeadError
+    inspect_head    a file -> HeadFound | HeadError; inspect_asset, of one that is named as an asset
 
 Uses no Spark: it runs in threads of the driver, or in a Spark task that holds all of a small file (`WholeContent`).
 """
@@ -25,6 +25,7 @@ from nddup.reading.containers import (
 )
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, BinaryError, FileHead, FormatError, NoRecordsError
+from nddup.reading.markup import begins_as_page
 from nddup.reading.streams import (
     PIECE,
     Chunk,
@@ -255,6 +256,18 @@ def inspect_head(files: HeadReader, file: InputFile, options: InputOptions, toge
         raise
     except (StoppedError, NddupError) as error:
         return HeadError(error.reason if isinstance(error, StoppedError) else "unreadable", str(error))
+
+
+def inspect_asset(files: HeadReader, file: InputFile) -> Seen:
+    """Return the head of a page that is named as what pages are shown with, such as `File:Map.png` of a wiki.
+
+    Anything else is a `HeadError`, whatever it is.
+    """
+    try:
+        start = files.read_head(file.path, PAGE_BYTES)
+    except (StoppedError, NddupError) as error:
+        return HeadError("unreadable", str(error))
+    return HeadFound(PAGE, "", -1) if begins_as_page(start.decode("latin-1")) else HeadError("binary", "")
 
 
 def _begins_as_named(files: HeadReader, file: InputFile, options: InputOptions) -> bool:

@@ -39,7 +39,7 @@ ASSET = re.compile(
     r"|avi|mov|swf|dtd|xsd)",
     re.IGNORECASE,
 )
-"""Names of what pages are shown with. Beside other files it is skipped; alone it is read like any file."""
+"""Names of what pages are shown with. Beside other files such a file is skipped, unless it begins as a page."""
 
 ASSET_WHY = "images, styles, scripts and the like of pages; such a file alone is read"
 

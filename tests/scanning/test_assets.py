@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 
@@ -48,6 +49,18 @@ def test_assets_are_skipped_counted_and_copied(site: Path) -> None:
     whys = [file.why.partition(" (")[0].partition(",")[0] for file in metrics.stages.sketch.skipped_files]
     assert sorted(whys) == ["images", "images", "images", "named as a readme"]
     assert {path.name for path in Path(f"{site}-out/kept").rglob("*.*")} >= {"a.png", "a.css", "app.js"}
+
+
+def test_a_page_may_be_named_as_an_image(site: Path) -> None:
+    """Wikis call the page about a picture as the picture: its bytes decide."""
+    (site / "File:Map.png").write_text(f"\n<!DOCTYPE html>{PAGE.format(WORDS)}")
+    (site / "img" / "b.svg").write_text('<?xml version="1.0"?><svg><text>some words of a picture</text></svg>')
+
+    metrics = run(site)
+
+    sources = pq.read_table(f"{site}-out/documents")["source"].to_pylist()
+    assert sorted(sources) == ["File:Map.png", "a.html", "license.html"]
+    assert sum("images" in file.why for file in metrics.stages.sketch.skipped_files) == 4
 
 
 def test_an_asset_alone_is_read_as_any_file(tmp_path: Path) -> None:
