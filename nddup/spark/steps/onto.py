@@ -12,7 +12,7 @@ What follows is made of the documents that `steps.changed` finds, by the steps o
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -29,12 +29,12 @@ from nddup.spark import schemas
 from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import confirm
 from nddup.spark.session_tables import SparkFolder
+from nddup.spark.sound_tables import require_sound
 from nddup.spark.steps.state import Job, OldTables
 from nddup.stages.onto import open_noted
 from nddup.stages.run_engine import Saved
 from nddup.storage.local_folder import LocalFolder
-from nddup.storage.sound_tables import require_sound
-from nddup.tables import DOCUMENTS, GIVEN, REJECTS, SHINGLES, TAKEN_OUT, table_called
+from nddup.tables import DOCUMENTS, GIVEN, REJECTS, SHINGLES, TAKEN_OUT
 
 TAKEN_OVER = ("pairs", "clusters", "members", "keep", "false_components")
 """The tables of which rows are taken over."""
@@ -44,7 +44,6 @@ NUMBERED_OTHERWISE = "holds what nddup does not write: documents and given do no
 SMALL = 64 << 20
 """Bytes of tables that are compared in this process."""
 
-FAULT = schemas.table("fault string")
 
 PRINTED = ("sketch", "n_features", "token_fingerprint", "content_fingerprint", "n_tokens")
 """The columns of DOCUMENTS of which a fingerprint of the sketch is made."""
@@ -113,7 +112,7 @@ def _require_sound(folder: SparkFolder, tables: Mapping[str, DataFrame], values:
             for name in tables:
                 here.read_sound(name, values)
         else:
-            _find_faults(tables, folder.path, values)
+            require_sound(tables, folder.path, values=values)
         row = each.agg(*(count.alias(name) for name, count in counts.items())).collect()[0]
     except NddupError:
         raise
@@ -122,25 +121,6 @@ def _require_sound(folder: SparkFolder, tables: Mapping[str, DataFrame], values:
     if row.twice or row.n != (-1 if row.last is None else row.last) + 1:
         raise OutputError(f"{folder.path}: {NUMBERED_OTHERWISE}")
     return _Records(int(row.n), row.revisits > 0)
-
-
-def _find_faults(tables: Mapping[str, DataFrame], path: str, values: int) -> None:
-    """Read all tables in one action. OutputError: for the first fault."""
-    faults = [
-        rows.mapInArrow(partial(_list_faults, name=name, path=path, values=values), FAULT)
-        for name, rows in tables.items()
-    ]
-    for row in reduce(DataFrame.unionByName, faults).take(1):
-        raise OutputError(row.fault)
-
-
-def _list_faults(batches: Iterator[pa.RecordBatch], *, name: str, path: str, values: int) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        try:
-            require_sound(pa.Table.from_batches([batch]).cast(table_called(name).arrow), name, path, values=values)
-        except OutputError as error:
-            yield pa.record_batch({"fault": [str(error)]})
-            return
 
 
 def bring_old(old: OldTables) -> Old:
