@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from nddup.embedded.collapse import Nodes
 from nddup.embedded.match import Matches, PairingOptions
-from nddup.embedded.outputs import places_of
+from nddup.embedded.outputs import holders_of, places_of
 from nddup.embedded.workers import Workers
 from nddup.errors import CapacityError, NddupError, NeedsSparkError
 from nddup.ground.arrays import Ragged, take_rows
@@ -242,13 +242,13 @@ def read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, wor
     """Read the tokens of these documents, in their order."""
     if not len(nodes):
         return []
-    wanted, nodes = take(documents["token_fingerprint"], nodes), _holders(documents, nodes)
-    contents = frozenset(take(documents["content_fingerprint"], nodes).to_pylist())
+    wanted, holders = take(documents["token_fingerprint"], nodes), holders_of(documents, nodes)
+    contents = frozenset(take(documents["content_fingerprint"], holders).to_pylist())
     source = texts.source
     if isinstance(source, Collection):
-        source = source.only(set(pc.unique(take(documents["source"], nodes)).to_pylist()))
+        source = source.only(set(pc.unique(take(documents["source"], holders)).to_pylist()))
 
-    places = places_of(take(documents["doc_key"], nodes), workers.parts)
+    places = places_of(take(documents["doc_key"], holders), workers.parts)
     found = workers.scan(source, replace(texts.tokens, contents=contents, places=places), texts.limits)
     at = pc.index_in(one_chunk(wanted), value_set=one_chunk(found["token_fingerprint"]))
     if at.null_count and (places is not None or source is not texts.source):  # look everywhere
@@ -266,20 +266,6 @@ def read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, wor
         Row(chunks[number][0], *chunks[number][1][place : place + 2].tolist())
         for number, place in zip(of_chunk.tolist(), (places - starts[of_chunk]).tolist(), strict=True)
     ]
-
-
-def _holders(documents: pa.Table, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the documents whose records hold the texts of some: of a revisit, another one of its content, if any."""
-    is_revisit = np.asarray(pc.fill_null(pc.equal(documents["record_type"], "revisit"), fill_value=False))
-    asked = np.flatnonzero(is_revisit[nodes])
-    if not len(asked):
-        return nodes
-    others = np.flatnonzero(~is_revisit)
-    contents = documents["content_fingerprint"]
-    at = pc.index_in(take(contents, nodes[asked]), value_set=one_chunk(take(contents, others))).fill_null(-1)
-    holders, at = nodes.copy(), np.asarray(at)
-    holders[asked[at >= 0]] = others[at[at >= 0]]
-    return holders
 
 
 class Led(NamedTuple):

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from nddup.embedded.workers import Workers
 from nddup.errors import NddupError, OutputError
-from nddup.ground.columns import one_chunk, ragged_of, sizes_of
+from nddup.ground.columns import one_chunk, ragged_of, sizes_of, take
 from nddup.ground.shown import ESCAPED, FIRST, LAST, escaped, spell_document
 from nddup.rewriting.verdicts import RewriteError, Tags, spell_attributes, tag_json
 from nddup.scanning.collection import Collection
@@ -115,6 +116,22 @@ def places_of(keys: pa.ChunkedArray, parts: pa.Table | None) -> Places | None:
     return Places(bounds, wanted - np.repeat(before, np.diff(cuts)))
 
 
+def holders_of(documents: pa.Table, places: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Return the places of documents whose records hold the texts of some.
+
+    A revisit holds none: for one, it is the first other document of its content, or itself where there is none.
+    """
+    is_revisit = np.asarray(pc.fill_null(pc.equal(documents["record_type"], "revisit"), fill_value=False))
+    asked = np.flatnonzero(is_revisit[places])
+    if not len(asked):
+        return places
+    others, contents = np.flatnonzero(~is_revisit), documents["content_fingerprint"]
+    at = pc.index_in(take(contents, places[asked]), value_set=one_chunk(take(contents, others))).fill_null(-1)
+    holders, at = places.copy(), np.asarray(at)
+    holders[asked[at >= 0]] = others[at[at >= 0]]
+    return holders
+
+
 @dataclass(frozen=True)
 class Reader:
     """The files of a run, to be read again as they were read the first time."""
@@ -175,7 +192,8 @@ class Reader:
         """Yield the contents of these documents, some MB at a time, by `doc_key`: content, line, and their columns.
 
         Args:
-            documents: `KEPT_COLUMNS` and others, of rows of DOCUMENTS.
+            documents: `KEPT_COLUMNS` and others, of rows of DOCUMENTS in their order; `doc_key` is that of the record
+                that holds the content.
             parts: PARTS of the pass that numbered them.
             form: `output.kept`.
         """
@@ -185,10 +203,13 @@ class Reader:
         for batch in contents.to_batches():
             placed = pa.Table.from_batches([batch]).join(parts, ["source", "split"])
             keys = pc.add(placed["before"], placed["seq"]).to_numpy()
-            at = np.searchsorted(known, keys)
-            rows = np.flatnonzero(np.append(known, -1)[at] == keys)
-            rows = rows[np.argsort(keys[rows])]
-            taken = documents.take(pa.array(at[rows]))
+            order = np.argsort(keys)
+            low, high = (np.searchsorted(known, keys[order], side) for side in ("left", "right"))
+            rows, first = (
+                np.repeat(order, high - low),
+                np.repeat(low - np.cumsum(high - low) + (high - low), high - low),
+            )
+            taken = documents.take(pa.array(first + np.arange(len(rows))))
             for name in ("content", "line"):
                 taken = taken.append_column(name, placed[name].take(pa.array(rows)))
             yield taken

@@ -28,7 +28,7 @@ from nddup.embedded.read_records import take_saved
 from nddup.embedded.workers import Workers
 from nddup.engines.choose import memory_of
 from nddup.engines.engine import EngineTable
-from nddup.ground.columns import one_chunk
+from nddup.ground.columns import one_chunk, take
 from nddup.ground.progress import LocalProgress, LogFormat, Progress, Steps
 from nddup.ground.shown import JsonValue
 from nddup.mining.keep_verdicts import Forced
@@ -313,7 +313,9 @@ class LocalJob(RunEngine):
         table, documents = with_added(CHOSEN, self.config), sketched.tables["documents"]
         chosen = chosen.select(table.names).cast(table.arrow)
         at = pc.index_in(documents["doc_id"], chosen["doc_id"].combine_chunks())
-        rows = documents.select(outputs.KEPT_COLUMNS).filter(pc.is_valid(at))
+        places = np.flatnonzero(np.asarray(pc.is_valid(at)))
+        holders = take(documents["doc_key"], outputs.holders_of(documents, places))
+        rows = documents.select(outputs.KEPT_COLUMNS).take(pa.array(places)).set_column(0, "doc_key", holders)
         for name in table.names[1:]:
             rows = rows.append_column(table.arrow.field(name), chosen[name].take(at.drop_null()))
         read = self._reader(source).find_kept(rows, sketched.own, self.config.output.kept)

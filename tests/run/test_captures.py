@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -117,6 +118,32 @@ def test_a_revisit_may_precede_what_it_repeats(tmp_path: Path) -> None:
         ("urn:x:early", "urn:x:late"), ("urn:x:early", "urn:x:near"), ("urn:x:late", "urn:x:near"),
     ]  # fmt: skip
     assert [one["resemblance"] for one in pairs] == [1.0, 296 / 298, 296 / 298]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_kept_revisit_has_the_text_that_it_repeats(
+    session_or_none: SparkSession | None, tmp_path: Path, form: str
+) -> None:
+    """It is kept where its original may not stand for it; it is written beside that, from whichever file has it."""
+    page, address = words(1), "http://a.example/"
+    write_crawl(tmp_path / "in" / "1", [Made("early", address, page, "2024-01-01T00:00:00Z", kind="revisit")])
+    write_crawl(tmp_path / "in" / "2", [Made("other", "http://b.example/", words(2), "2020-01-01T00:00:00Z")])
+    write_crawl(tmp_path / "in" / "3", [Made("late", address, page, "2020-01-01T00:00:00Z")])
+    settings = {"output": {"report": False, "kept": form}, "keep": {"same": ["nddup_source"]}}
+    config, output = build_config(settings, origin="test"), tmp_path / "out"
+    if session_or_none is None:
+        run_locally([str(tmp_path / "in")], str(output), config)
+    else:
+        run_job(session_or_none, [str(tmp_path / "in")], str(output), config)
+
+    files = sorted((output / "kept").iterdir())
+    if form == "jsonl":
+        rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    else:
+        rows = [row for file in files for row in pq.read_table(file).to_pylist()]
+    assert [row["doc_id"] for row in rows] == ["urn:x:other", "urn:x:early", "urn:x:late"]
+    assert [row["source"] for row in rows] == ["2/crawl.warc.gz", "1/crawl.warc.gz", "3/crawl.warc.gz"]
+    assert rows[1]["content"] == rows[2]["content"] != rows[0]["content"]
 
 
 def test_a_revisit_is_the_copy_of_what_it_refers_to(tmp_path: Path) -> None:

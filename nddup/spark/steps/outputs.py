@@ -294,12 +294,30 @@ def write_kept_documents(job: Job, source: Collection, sketched: Made, chosen: D
     with set_to(job.spark, inputs.splitting):
         found_again = inputs.scan(Contents(text_rule(job.config), files.form))
         contents = key_contents(found_again, offsets.table, offsets.rows)
-        documents = sketched.tables["documents"].select(*outputs.KEPT_COLUMNS).join(chosen, "doc_id")
-        kept, seen = documents.join(contents, "doc_key"), Observation("written")
+        documents = sketched.tables["documents"]
+        rows = documents.select(*outputs.KEPT_COLUMNS, F.col("doc_key").alias("own_key"))
+        if sketched.counts.get("revisits", 1):
+            rows = _with_holders(rows, documents)
+        kept, seen = rows.join(chosen, "doc_id").join(contents, "doc_key"), Observation("written")
         counted = kept.observe(seen, F.count(F.lit(1)).alias("rows"))
         write_kept(counted, folder.spelled(work), files, added_fields(job.config).names)
     place_parts(storage, work, f"{folder.path}/kept", files.name)
     return int(seen.get["rows"] or 0)
+
+
+def _with_holders(rows: DataFrame, documents: DataFrame) -> DataFrame:
+    """Return rows of documents with the `doc_key` of the record that holds their content: as `holders_of`.
+
+    Shuffles:  revisits, and the other documents of their contents; narrow rows.    Actions:  none.
+    """
+    is_revisit = F.col("record_type") == "revisit"
+    copies = documents.where(is_revisit).select(F.col("doc_key").alias("own_key"), "content_fingerprint")
+    others = documents.where(~F.coalesce(is_revisit, F.lit(False))).select("content_fingerprint", "doc_key")
+    firsts = others.join(copies, "content_fingerprint", "left_semi").groupBy("content_fingerprint")
+    holders = copies.join(firsts.agg(F.min("doc_key").alias("holder")), "content_fingerprint").drop(
+        "content_fingerprint"
+    )
+    return rows.join(holders, "own_key", "left").withColumn("doc_key", F.coalesce("holder", "doc_key"))
 
 
 def _read_again(sketched: Made) -> tuple[Inputs, Saved | None]:
@@ -314,7 +332,7 @@ def write_kept(kept: DataFrame, path: str, files: KeptFiles, added: Sequence[str
     """Write the kept documents to a new folder: each of `files` by the task of its number, in the order of records.
 
     Args:
-        kept: `KEPT_COLUMNS`, content, line and `added`.
+        kept: `KEPT_COLUMNS`, own_key, content, line and `added`.
         path: as `Storage.spelled` gives it.
         files: in which form, and which document in which file.
         added: columns that each gets beside its own.
@@ -322,7 +340,7 @@ def write_kept(kept: DataFrame, path: str, files: KeptFiles, added: Sequence[str
     Cost: one shuffle of the contents, and no sample of their range: the numbers of records have hardly any gaps.
     """
     number = F.least(F.floor(F.col("doc_key") / files.records), F.lit(files.files - 1)).cast("int")
-    placed = kept.repartitionById(files.files, number).sortWithinPartitions("doc_key")
+    placed = kept.repartitionById(files.files, number).sortWithinPartitions("doc_key", "own_key")
     columns = [*outputs.KEPT_COLUMNS[1:], "content"]
     if files.is_table:
         table = placed.select(*columns, *added)
