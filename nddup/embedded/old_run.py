@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from nddup.errors import OutputError
 from nddup.ground.columns import one_chunk
-from nddup.stages.onto import open_noted
+from nddup.stages.onto import WITHOUT_REVISITS, open_noted
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import DOCUMENTS, ONTO, REJECTS, SHINGLES, TAKEN_OUT, table_called
 
@@ -100,6 +100,10 @@ class Old:
         is_in_order = _ascends(documents["doc_key"].to_numpy())
         if not is_in_order:  # Spark wrote them
             documents = documents.sort_by("doc_key")
+        is_copy = pc.equal(documents["record_type"], "revisit")
+        copies = documents["doc_key"].filter(is_copy)
+        if not pc.all(pc.is_in(copies, one_chunk(stored["given"]["doc_key"])), min_count=0).as_py():
+            raise OutputError(f"--onto {path}: {WITHOUT_REVISITS}")
         if fault := find_fault(documents, {**stored, "shingles": nodes}):
             raise OutputError(f"{path}: holds what nddup does not write: {fault}")
         shingles, told = (

@@ -148,8 +148,9 @@ class Onto:
             return None
         is_front = kind_of(self.config.sketch).estimate == "smallest"
         is_whole = (self._sizes == self._n_features) & is_front
+        is_late = (self._keys >= self.first_new) | self.old.has_revisits  # which may be documents only now
         is_stored = np.isin(self._keys, self._names_stored())
-        again = np.flatnonzero(self._is_node & ~is_whole & ~is_stored).astype(np.int32)
+        again = np.flatnonzero(self._is_node & ~is_whole & ~is_stored & is_late).astype(np.int32)
         texts = Texts(self.source, tokens_of(self.config), record_limits(self.config), rule, is_front)
         rows = list(read_tokens(self.documents, again, texts, self.workers))
         self._shingles = list(zip(self._keys[again].tolist(), rows, strict=True))

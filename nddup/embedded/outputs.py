@@ -106,10 +106,14 @@ def count_parts(records: pa.Table) -> pa.Table:
 
 
 def places_of(keys: pa.ChunkedArray, parts: pa.Table | None) -> Places | None:
-    """Return where records are, by their places in the collection, `doc_key`; None without PARTS."""
+    """Return where records are, by their places in the collection, `doc_key`; None without PARTS.
+
+    Of records before the first part nothing is said.
+    """
     if parts is None:
         return None
     wanted, before = np.sort(keys.to_numpy()), parts["before"].to_numpy()
+    wanted = wanted[wanted >= before.min(initial=np.iinfo(np.int64).max)]
     cuts = np.searchsorted(wanted, np.append(before, np.iinfo(np.int64).max))
     named = zip(parts["source"].to_pylist(), parts["split"].to_pylist(), strict=True)
     bounds = {part: (low, high) for part, (low, high) in zip(named, pairwise(cuts.tolist()), strict=True) if low < high}

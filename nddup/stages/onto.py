@@ -46,6 +46,10 @@ UNTOLD = {"pairs": ("limited",), "clusters": ("largest_component", "led_componen
 """Counts of a stage that its tables do not tell; where maximal sets are mined, those tell what is given by leaders."""
 
 
+WITHOUT_REVISITS = "an earlier version made this run, and kept nothing of its revisits for a later one; make it again"
+"""Why a run is not gone on from."""
+
+
 class Chain(NamedTuple):
     """The finished run that a run goes on from: its folder, its batches, and its files as it noted them."""
 

@@ -258,6 +258,20 @@ def test_records_are_told_by_their_numbers(tmp_path: Path, monkeypatch: pytest.M
     assert sorted_tables(tmp_path / "b") == sorted_tables(tmp_path / "fresh")
 
 
+def test_a_run_that_kept_no_revisits_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier version noted a copy as a document alone: the next night would take it for a record of its own."""
+    page = Made("a", "http://a.example/", "some words of a page", "2020-01-01T00:00:00Z")
+    write_crawl(tmp_path / "in", [page, page._replace(name="b", kind="revisit")])
+    run([tmp_path / "in"], tmp_path / "old", {}, batch="a")
+    assert Old.open(str(tmp_path / "old")).has_revisits
+
+    [file] = (tmp_path / "old" / "_stages" / "given").glob("*.parquet")
+    pq.write_table(pq.read_table(file).slice(0, 0), file)
+    monkeypatch.setattr(local_folder.LocalFolder, "require_same", lambda *_: None)  # as if it had been written so
+    with pytest.raises(OutputError, match="earlier version"):
+        Old.open(str(tmp_path / "old"))
+
+
 CHANGES = {
     "candidates": {"node_a": -1, "node_b": 10**9},
     "shingles": {"node": 77},

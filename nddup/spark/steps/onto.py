@@ -31,7 +31,7 @@ from nddup.spark.pairing import confirm
 from nddup.spark.session_tables import SparkFolder
 from nddup.spark.sound_tables import require_sound
 from nddup.spark.steps.state import Job, OldTables
-from nddup.stages.onto import open_noted
+from nddup.stages.onto import WITHOUT_REVISITS, open_noted
 from nddup.stages.run_engine import Saved
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import DOCUMENTS, GIVEN, REJECTS, SHINGLES, TAKEN_OUT
@@ -101,12 +101,13 @@ def _require_sound(folder: SparkFolder, tables: Mapping[str, DataFrame], values:
     here = LocalFolder(folder.path) if folder.is_here else None
     numbers = [
         tables[name].select("doc_key", F.lit(name).alias("of"), F.expr(revisit).alias("revisit"))
-        for name, revisit in {"documents": "false", "given": IS_REVISIT}.items()
+        for name, revisit in {"documents": "record_type <=> 'revisit'", "given": IS_REVISIT}.items()
     ]
-    of_key = {"n": F.count("of"), "tables": F.count_distinct("of"), "revisit": F.bool_or("revisit")}
+    of_key = {"n": F.count("of"), "tables": F.count_distinct("of"), "revisit": F.bool_or("revisit"),
+              "is_lost": F.expr("bool_and(revisit AND of = 'documents')")}  # fmt: skip
     each = numbers[0].unionByName(numbers[1]).groupBy("doc_key").agg(*(n.alias(name) for name, n in of_key.items()))
     counts = {"n": F.count("n"), "last": F.max("doc_key"), "twice": F.count_if(F.col("n") > F.col("tables")),
-              "revisits": F.count_if("revisit")}  # fmt: skip
+              "revisits": F.count_if("revisit"), "lost": F.count_if("is_lost")}  # fmt: skip
     try:
         if here is not None and sum(map(here.size_of, tables)) <= SMALL:
             for name in tables:
@@ -120,6 +121,8 @@ def _require_sound(folder: SparkFolder, tables: Mapping[str, DataFrame], values:
         raise OutputError(f"{folder.path}: its tables cannot be read ({reason_of(error)})") from error
     if row.twice or row.n != (-1 if row.last is None else row.last) + 1:
         raise OutputError(f"{folder.path}: {NUMBERED_OTHERWISE}")
+    if row.lost:
+        raise OutputError(f"--onto {folder.path}: {WITHOUT_REVISITS}")
     return _Records(int(row.n), row.revisits > 0)
 
 
