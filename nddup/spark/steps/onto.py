@@ -29,7 +29,7 @@ from nddup.spark import schemas
 from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import confirm
 from nddup.spark.session_tables import SparkFolder
-from nddup.spark.sound_tables import require_sound
+from nddup.spark.steps.sound_tables import require_sound
 from nddup.spark.steps.state import Job, OldTables
 from nddup.stages.onto import WITHOUT_REVISITS, open_noted
 from nddup.stages.run_engine import Saved

@@ -22,11 +22,11 @@ def require_sound(tables: Mapping[str, DataFrame], path: str, *, values: int) ->
 
     Shuffles: none.    Actions: one, which reads all tables; nothing of them leaves the JVM.
     """
-    found = []
+    checked = []
     for name, rows in tables.items():
-        faults = [F.when(F.bool_or(is_bad), F.lit(f"{name}.{said}")) for said, is_bad in _faults_of(name, values)]
-        found.append(rows.agg(F.coalesce(*faults).alias("fault")))
-    for row in reduce(DataFrame.unionByName, found).where("fault IS NOT NULL").take(1):
+        faults = [F.when(F.bool_or(is_bad), F.lit(f"{name}.{fault}")) for fault, is_bad in _faults_of(name, values)]
+        checked.append(rows.agg(F.coalesce(*faults).alias("fault")))
+    for row in reduce(DataFrame.unionByName, checked).where("fault IS NOT NULL").take(1):
         raise OutputError(f"{path}: holds what nddup does not write: {row.fault}")
 
 
