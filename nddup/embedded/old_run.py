@@ -106,12 +106,9 @@ class Old:
             raise OutputError(f"--onto {path}: {WITHOUT_REVISITS}")
         if fault := find_fault(documents, {**stored, "shingles": nodes}):
             raise OutputError(f"{path}: holds what nddup does not write: {fault}")
-        shingles, told = (
-            StoredShingles(nodes["node"].to_numpy(), folder.scan_shingles),
-            (noted.documents, noted.metrics),
-        )
-        rejects = folder.read_sound("rejects")
-        return cls(documents, rejects, folder.read_sound, stored, shingles, *told, is_in_order=is_in_order)
+        shingles = StoredShingles(nodes["node"].to_numpy(), folder.scan_shingles)
+        read, notes = (documents, folder.read_sound("rejects")), (noted.documents, noted.metrics)
+        return cls(*read, folder.read_sound, stored, shingles, *notes, is_in_order=is_in_order)
 
     @property
     def is_forced(self) -> bool:
