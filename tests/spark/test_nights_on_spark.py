@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from nddup.embedded.run import run_locally
+from nddup.settings.load import build_config
+from nddup.spark.run import run_job
+from tests.finished_runs import sorted_tables
 from tests.nights import assert_nights_equal
+from tests.run.crawls import Made, words, write_crawl
 
 
 @pytest.mark.parametrize(
@@ -13,3 +18,29 @@ from tests.nights import assert_nights_equal
 )
 def test_a_night_has_the_tables_of_one_run(spark: SparkSession, tmp_path: Path, *, is_followed: bool) -> None:
     assert_nights_equal(spark, tmp_path, is_followed=is_followed)
+
+
+def test_a_night_of_a_crawl_has_the_tables_of_one_run(spark: SparkSession, tmp_path: Path) -> None:
+    """A revisit of a revisit stays a reject; what another repeats, a long page, comes a night later."""
+    page, long, of_copy = words(1), words(9, length=300), "WARC-Refers-To: <urn:x:copy>\r\n"
+    first = [
+        Made("page", "http://a.example/", page, "2020-01-01T00:00:00Z"),
+        Made("copy", "http://a.example/", page, "2021-01-01T00:00:00Z", kind="revisit"),
+        Made("early", "http://b.example/", long, "2021-01-01T00:00:00Z", kind="revisit"),
+        Made("lost", "http://c.example/", "nothing", "2021-01-01T00:00:00Z", kind="revisit", more=of_copy),
+    ]
+    second = [
+        Made("late", "http://b.example/", long, "2020-01-01T00:00:00Z"),
+        Made("near", "http://d.example/", f"{long} and more", "2020-01-01T00:00:00Z"),
+        Made("lost too", "http://e.example/", "nothing", "2022-01-01T00:00:00Z", kind="revisit", more=of_copy),
+    ]
+    config = build_config({"output": {"report": False, "onto": True}, "input": {"max_rejects": None}}, origin="test")
+    write_crawl(tmp_path / "in" / "a", first)
+    old, night = str(tmp_path / "old"), str(tmp_path / "night")
+    run_locally([str(tmp_path / "in" / "a")], old, config, batch="a")
+    write_crawl(tmp_path / "in" / "b", second)
+    run_locally([str(tmp_path / "in")], str(tmp_path / "fresh"), config)
+
+    run_job(spark, [str(tmp_path / "in" / "b")], night, config, batch="b", onto=old)
+
+    assert sorted_tables(Path(night)) == sorted_tables(tmp_path / "fresh")
