@@ -23,12 +23,11 @@ from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, UNREAD
 from nddup.against.share_records import cut_regions, number_items
 from nddup.embedded.rewrite import Rewriter, verdicts_of, write_apart
 from nddup.embedded.workers import Workers
-from nddup.errors import OutputError, OutputExistsError
 from nddup.ground.shown import counted
 from nddup.report.frame import Link, draw_page
 from nddup.scanning.input_files import refuse_foreign
 from nddup.settings.plan import processes_of, record_limits
-from nddup.storage.local_storage import LocalStorage, local_path, require_apart
+from nddup.storage.local_storage import LocalStorage, local_path, require_new, writing
 
 MOST_ITEMS = 500
 """Maximum number of items shown with their texts; the tables have all."""
@@ -172,7 +171,7 @@ def _safe(text: str) -> str:
     return escape("".join(one for one in text if one in "\n\t" or one.isprintable() or one.isspace()))
 
 
-def require_new(output: str, inputs: Sequence[str], *, name: str = "--output") -> Path:
+def new_folder(output: str, inputs: Sequence[str], *, name: str = "--output") -> Path:
     """Return the folder of the output, which the option `name` gives.
 
     Raises:
@@ -180,11 +179,8 @@ def require_new(output: str, inputs: Sequence[str], *, name: str = "--output") -
         OutputError: if it exists, or overlaps an input.
     """
     refuse_foreign(inputs)
-    folder = Path(local_path(output))
-    if folder.exists():
-        raise OutputExistsError(f"{name} {output}: exists already; give another folder")
-    require_apart(LocalStorage(), inputs, output, name=name)
-    return folder
+    require_new(LocalStorage(), inputs, output, name=name)
+    return Path(local_path(output))
 
 
 def write_kept(compared: Compared, output: str) -> int:
@@ -283,11 +279,9 @@ def write_compared(compared: Compared, folder: Path) -> None:
     Raises:
         OutputError: if the folder cannot be written.
     """
-    try:
+    with writing(f"--output {folder}"):
         for name, table in compared.tables.items():
             (folder / name).mkdir(parents=True)
             pq.write_table(table, folder / name / "part-00000.zstd.parquet", compression="zstd")
         with (folder / "index.html").open("w", encoding="utf-8", errors="replace") as page:
             page.write(spell_page(compared, summarise_verdicts(compared)))
-    except OSError as error:
-        raise OutputError(f"--output {folder}: cannot be written ({error.strerror or error})") from error

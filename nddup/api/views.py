@@ -22,6 +22,7 @@ from nddup.engines.engine import FinishedRun
 from nddup.errors import CapacityError, ConfigError
 from nddup.ground.shown import one_line, spell_lost, spell_share
 from nddup.mining.modes import MEANINGS
+from nddup.results.show import NEAR_PAIRS, ONE_CLUSTER, ONE_DOCUMENT, OWN_CLUSTERS, STANDS_FOR
 
 LONGEST = 120
 """Largest number of characters shown of a value."""
@@ -40,11 +41,6 @@ SHOWN = 10
 SHARE = 0.5
 """Largest part of the machine's memory that the columns of one table may take."""
 
-ONE_CLUSTER = """
-    SELECT c.cluster_id, c.size, c.support, c.component, c.coverage
-    FROM clusters AS c JOIN wanted AS w ON c.cluster_id = w.id
-"""
-
 MEMBERS = """
     SELECT m.doc_id, m.representative, d.url, d.source, d.n_tokens, k.kept, k.duplicate_of, k.reason
     FROM members AS m JOIN wanted AS w ON m.cluster_id = w.id
@@ -62,29 +58,6 @@ PAIRS_INSIDE = """
 
 IN_MATRIX = 24
 """Largest number of members for which the pairs are shown as a matrix."""
-
-ONE_DOCUMENT = """
-    SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, d.group, d.sketch, k.kept, k.duplicate_of,
-           k.reason, k.lost
-    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id LEFT JOIN keep AS k ON d.doc_id = k.doc_id
-"""
-
-PAIRS_WITH = """
-    SELECT other, overlap, resemblance, star
-    FROM (SELECT p.doc_b AS other, p.overlap, p.resemblance, p.star FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.id
-          UNION ALL
-          SELECT p.doc_a AS other, p.overlap, p.resemblance, p.star FROM pairs AS p JOIN wanted AS w ON p.doc_b = w.id
-         ) AS near
-    ORDER BY resemblance DESC, other
-"""
-
-CLUSTERS = """
-    SELECT c.cluster_id, c.size, c.support, c.coverage, m.representative
-    FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id JOIN wanted AS w ON m.doc_id = w.id
-    ORDER BY c.size DESC, c.cluster_id
-"""
-
-REMOVED_FOR = "SELECT count(*) AS n FROM keep AS k JOIN wanted AS w ON k.duplicate_of = w.id"
 
 REJECTED = "SELECT r.reason, r.detail FROM rejects AS r JOIN wanted AS w ON r.doc_id = w.id"
 
@@ -428,8 +401,8 @@ def find_document(run: FinishedRun, doc_id: str, *, policy: str) -> Document:
         raise ConfigError(f"document {doc_id!r}: there is none in {run.path}{said}")
 
     row = found[0]
-    pairs = run.sql(PAIRS_WITH, wanted=wanted)
-    removed = int(run.sql(REMOVED_FOR, wanted=wanted)["n"][0].as_py())
+    pairs = run.sql(NEAR_PAIRS, wanted=wanted)
+    removed = int(run.sql(STANDS_FOR, wanted=wanted)["n"][0].as_py())
     sketch = np.array(row.pop("sketch") or [], np.int64).view(np.uint64)
     row["record"], row["kept"] = int(row["record"]), bool(row["kept"])
     return Document(
@@ -437,7 +410,7 @@ def find_document(run: FinishedRun, doc_id: str, *, policy: str) -> Document:
         sketch=sketch,
         why=_tell(row, pairs, removed=removed, policy=policy),
         pairs=table_of("near-duplicates", pairs),
-        clusters=table_of("clusters", run.sql(CLUSTERS, wanted=wanted)),
+        clusters=table_of("clusters", run.sql(OWN_CLUSTERS, wanted=wanted)),
     )
 
 

@@ -559,13 +559,13 @@ def _diff_runs(options: argparse.Namespace) -> "tuple[str, str, Difference]":
 
 def _diff_versions(options: argparse.Namespace) -> "tuple[str, str, Difference]":
     import nddup.repository  # noqa: PLC0415
-    from nddup.diffing.diff_tables import diff_finished, require_room, write_diff  # noqa: PLC0415
-    from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
+    from nddup.diffing.diff_tables import diff_finished, write_diff  # noqa: PLC0415
+    from nddup.storage.local_storage import LocalStorage, require_new  # noqa: PLC0415
 
     [repo] = options.runs
     first, last = read_versions(options.versions)
     if options.output is not None:
-        require_room(LocalStorage(), (), options.output)
+        require_new(LocalStorage(), (), options.output)
     before, after = (nddup.repository.open(repo, version).open_run() for version in (first, last))
     difference = diff_finished(before, after)
     names = f"{repo} version {first}", f"{repo} version {last}"

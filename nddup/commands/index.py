@@ -22,7 +22,7 @@ from nddup.commands.options import (
     positive,
     read_versions,
 )
-from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError
+from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.ground.progress import Steps
 from nddup.ground.shown import MOST_NAMED, counted, one_line, print_json, print_out, printable
 from nddup.ground.start_up import prevent_pandas_import
@@ -293,12 +293,10 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
     from nddup.repository.print_commits import write_matches  # noqa: PLC0415
     from nddup.repository.query_stored import Ask, is_found, spell_matches  # noqa: PLC0415
-    from nddup.storage.local_storage import LocalStorage, require_apart  # noqa: PLC0415
+    from nddup.storage.local_storage import LocalStorage, require_new  # noqa: PLC0415
 
     if options.output:
-        if Path(options.output).exists():
-            raise OutputExistsError(f"--output {options.output}: exists already; give another folder")
-        require_apart(LocalStorage(), [*options.inputs, options.repo, *options.also], options.output)
+        require_new(LocalStorage(), [*options.inputs, options.repo, *options.also], options.output)
     bands = _bands(options.bands)
     versions = None if options.versions is None else read_versions(options.versions)
     ask = Ask(bands, options.top, options.sources, versions, others=options.not_itself)

@@ -116,13 +116,13 @@ def execute_passages(options: argparse.Namespace) -> int:
 
 def _find_here(options: argparse.Namespace, config: "Config", steps: Steps) -> "tuple[Told, list[str]]":
     """Find and write the passages on this machine; return the facts of the summary, and a line about each output."""
-    from nddup.against.against_output import require_new  # noqa: PLC0415
+    from nddup.against.against_output import new_folder  # noqa: PLC0415
     from nddup.compiling.install import compile_once  # noqa: PLC0415
     from nddup.passages import passages_output as written  # noqa: PLC0415
     from nddup.passages.find_passages import find_passages, find_source  # noqa: PLC0415
     from nddup.stages.stage import require_rewritable  # noqa: PLC0415
 
-    folder = require_new(options.output, options.inputs)
+    folder = new_folder(options.output, options.inputs)
     compile_once(steps)
     steps.begin("find the files and their formats")
     source = find_source(options.inputs, config)
@@ -235,10 +235,10 @@ def execute_against(options: argparse.Namespace) -> int:
 
         if options.length > 1_000:  # noqa: PLR2004 - the greatest length of shingle.length too
             raise ConfigError(f"--length {options.length}: expected at most 1,000 tokens")
-        folder = written.require_new(options.output, [options.a, options.b]) if options.output else None
+        folder = written.new_folder(options.output, [options.a, options.b]) if options.output else None
         if options.output_kept:
             others = [options.output] if options.output else []
-            written.require_new(options.output_kept, [options.a, options.b, *others], name="--output-kept")
+            written.new_folder(options.output_kept, [options.a, options.b, *others], name="--output-kept")
         given = [*options.assignments, *([f"engine={options.engine}"] if options.engine else [])]
         config = load_config(options.config, given, os.environ)
         config_b = load_config(options.config, [*options.assignments, *options.set_b], os.environ)

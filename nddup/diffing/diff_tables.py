@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from nddup.engines.duck import DuckRun
 from nddup.engines.engine import FinishedRun
-from nddup.errors import OutputExistsError
 from nddup.ground.shown import counted, spell_json
 from nddup.mining.keep_verdicts import FORCED_NOTE
 from nddup.report.diff_page import choose_changes, draw_changes
@@ -25,7 +24,7 @@ from nddup.settings.load import read_stored
 from nddup.settings.plan import kind_of, threshold_of
 from nddup.settings.schema import SOURCE_COLUMN
 from nddup.stages.diff_runs import DiffRule, diff_runs, join_runs, list_later, see_names
-from nddup.storage.local_storage import LocalStorage, require_apart, written_apart
+from nddup.storage.local_storage import LocalStorage, require_new, written_apart
 from nddup.tables import DOCUMENTS, KEEP, NAMES
 from nddup.tables.features import DIFF_TABLES
 
@@ -270,17 +269,6 @@ def tell(before: str, after: str, found: Difference) -> dict[str, Any]:
     return {"before": before, "after": after, "differs": not found.is_empty, **found._asdict()}
 
 
-def require_room(files: Any, runs: tuple[str, ...], output: str) -> None:  # noqa: ANN401 - files of either engine
-    """Refuse an output that exists, or lies in or around a run.
-
-    Raises:
-        OutputError: naming it.
-    """
-    if files.exists(output):
-        raise OutputExistsError(f"--output {output}: exists already; give another folder")
-    require_apart(files, runs, output)
-
-
 def diff_here(before: str, after: str, output: str | None) -> Difference:
     """Compare two runs of this machine, and write the output, if any.
 
@@ -291,7 +279,7 @@ def diff_here(before: str, after: str, output: str | None) -> Difference:
     Cost: as `diff_finished`.
     """
     if output is not None:
-        require_room(LocalStorage(), (before, after), output)
+        require_new(LocalStorage(), (before, after), output)
     later = DuckRun(after)
     difference = diff_finished(DuckRun(before), later)
     if output is not None:

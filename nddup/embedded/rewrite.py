@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.embedded.workers import Workers
-from nddup.errors import NddupError, OutputError, OutputExistsError
+from nddup.errors import NddupError, OutputError
 from nddup.ground.columns import one_chunk
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import StoppedError
@@ -24,9 +24,8 @@ from nddup.rewriting.rewrite_file import NO_FIELDS, Rewritten, Stored, count_wri
 from nddup.rewriting.verdicts import NAMES, RewriteError, Verdicts
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Batches, Consumer, LocatedRecord, RecordLimits
-from nddup.scanning.input_files import local_path
 from nddup.scanning.walk import open_stored
-from nddup.storage.local_storage import written_apart
+from nddup.storage.local_storage import LocalStorage, require_new, writing, written_apart
 from nddup.tables import REWRITTEN, VERDICTS, Table
 
 UNWRITTEN = "cannot be written"
@@ -61,8 +60,7 @@ def write_apart(rewriter: "Rewriter", output: str, workers: Workers) -> int:
         OutputError: if the folder exists or cannot be made.
         NddupError: as `Rewriter.write`.
     """
-    if Path(local_path(output)).exists():
-        raise OutputExistsError(f"--output {output}: exists already; give another folder")
+    require_new(LocalStorage(), (), output)
     with written_apart(output) as apart:
         return rewriter.write(apart, workers).records
 
@@ -100,16 +98,13 @@ class Rewriter(NamedTuple):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder.parent / f"{folder.name}.arrow"
         try:
-            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, self.verdicts.schema) as writer:
-                writer.write_table(self.verdicts)
-            tasks = list(self._tasks(folder, str(path)))
-            written = workers.run(tasks, Written(), self.limits)
-            for file in () if self.is_first else self.collection.foreign:
-                _copy(file.path, place_of(folder, file.source))
-        except NddupError:
-            raise  # of what was being read
-        except OSError as error:
-            raise OutputError(f"{folder}: cannot be written ({error.strerror or error})") from error
+            with writing(folder):
+                with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, self.verdicts.schema) as writer:
+                    writer.write_table(self.verdicts)
+                tasks = list(self._tasks(folder, str(path)))
+                written = workers.run(tasks, Written(), self.limits)
+                for file in () if self.is_first else self.collection.foreign:
+                    _copy(file.path, place_of(folder, file.source))
         finally:
             with suppress(OSError):
                 path.unlink()

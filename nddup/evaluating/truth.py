@@ -25,7 +25,7 @@ from nddup.embedded import steps as engine
 from nddup.embedded.memory import Memory
 from nddup.embedded.workers import Workers
 from nddup.engines.choose import memory_of
-from nddup.errors import ConfigError, OutputExistsError
+from nddup.errors import ConfigError
 from nddup.ground.columns import pieces_of
 from nddup.ground.progress import Steps
 from nddup.ground.shown import csv_line
@@ -35,7 +35,7 @@ from nddup.settings.plan import found_exactly, processes_of, record_limits, text
 from nddup.settings.schema import Config
 from nddup.stages.inputs_found import find_again, paths_of
 from nddup.storage.local_folder import LocalFolder, OnRows
-from nddup.storage.local_storage import LocalStorage, is_local, require_apart
+from nddup.storage.local_storage import LocalStorage, is_local, require_new
 from nddup.verifying.edit_similarity import CHARACTERS, can_reach, measure, spell_out
 
 CANDIDATES = 0.4
@@ -143,9 +143,7 @@ def make_truth(path: str, asked: Asked, output: str, steps: Steps) -> Truth:
     if away := [one for one in inputs if not is_local(one)]:
         raise ConfigError(f"{away[0]}: not on this machine, where truth reads; make a run of a copy or of a sample")
 
-    require_apart(files, inputs, output)
-    if files.exists(output):
-        raise OutputExistsError(f"--output {output}: exists already; give another file")
+    require_new(files, inputs, output, kind="file")
     with _find_alike(folder, asked, steps) as made:
         files.write_text(output, _lines(made))
         return made.truth

@@ -18,7 +18,7 @@ from nddup.embedded.rewrite import Rewriter
 from nddup.embedded.workers import Workers
 from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import Engine
-from nddup.errors import ConfigError, NddupError, OutputError
+from nddup.errors import ConfigError
 from nddup.ground.shown import counted
 from nddup.passages.find_passages import FoundPassages, Source
 from nddup.passages.tabulate import Documents, kept_lines, list_verdicts
@@ -32,7 +32,7 @@ from nddup.scanning.collection import Collection
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.stages.stage import AS_INPUT, settings_of
-from nddup.storage.local_storage import LocalStorage, is_local, local_path
+from nddup.storage.local_storage import LocalStorage, is_local, local_path, writing
 
 HEADER = "_PASSAGES.json"
 """What was read and how; `nddup check` reads it."""
@@ -116,7 +116,7 @@ def write_found(found: FoundPassages, source: Source, inputs: Sequence[str], fol
         NddupError: if a file changed meanwhile.
     """
     output, whole, told = source.config.output, 0, tell(found, source)
-    try:
+    with writing(f"--output {folder}"):
         for name, table in found.tables.items():
             (folder / name).mkdir(parents=True)
             pq.write_table(table, folder / name / "part-00000.zstd.parquet", compression="zstd")
@@ -141,10 +141,6 @@ def write_found(found: FoundPassages, source: Source, inputs: Sequence[str], fol
             put = lambda name, text: LocalStorage().write_text(f"{folder}/{name}", text)  # noqa: E731
             write_report(engine, told, source.config, partial(_read_texts, found.documents.rows), put)
         (folder / HEADER).write_text(spell_header(inputs, source.config, told, whole=whole), encoding="utf-8")
-    except NddupError:
-        raise  # of what was being read
-    except OSError as error:
-        raise OutputError(f"--output {folder}: cannot be written ({error.strerror or error})") from error
 
 
 def judge_all(documents: Documents, tables: Mapping[str, pa.Table]) -> pa.Table:

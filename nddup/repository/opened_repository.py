@@ -13,7 +13,7 @@ import pyarrow as pa
 from nddup.embedded.read_records import number_texts
 from nddup.embedded.workers import Progress, Workers
 from nddup.engines.choose import choose_engine
-from nddup.errors import ConfigError, OutputExistsError
+from nddup.errors import ConfigError
 from nddup.repository.bucket_place import find_place
 from nddup.repository.commits import Commit, read_commit
 from nddup.repository.identity import Identity
@@ -21,11 +21,11 @@ from nddup.repository.query_stored import Ask, Queries, find_matches, read_queri
 from nddup.repository.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection, Files, find_files
-from nddup.scanning.input_files import is_of_this_machine, local_path
+from nddup.scanning.input_files import is_of_this_machine
 from nddup.settings.plan import processes_of, record_limits
 from nddup.settings.schema import Config
 from nddup.stages.losses import require_readable
-from nddup.storage.local_storage import LocalStorage, require_apart
+from nddup.storage.local_storage import LocalStorage, require_apart, require_new
 from nddup.tables import VERDICTS
 
 if TYPE_CHECKING:
@@ -151,9 +151,7 @@ def require_delta(inputs: Given, reading: Reading, output: str, repo: str) -> No
     """
     if not isinstance(inputs, list) or not isinstance(reading.files, LocalStorage):
         raise ConfigError("--output: only files that this machine reads are written again (--engine local)")
-    if os.path.lexists(local_path(output)):
-        raise OutputExistsError(f"--output {output}: exists already; give another folder")
-    require_apart(LocalStorage(), [*inputs, *filter(is_of_this_machine, [repo])], output)
+    require_new(LocalStorage(), [*inputs, *filter(is_of_this_machine, [repo])], output)
 
 
 class Repository:

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nddup.errors import OutputError
 from nddup.ground.shown import one_line
 from nddup.repository.bucket_place import find_place
 from nddup.repository.commits import Commit, read_commit, versions_in
@@ -16,7 +15,7 @@ from nddup.repository.identity import require_format
 from nddup.repository.query_stored import Ask
 from nddup.repository.segment_files import MATCHES
 from nddup.settings.load import read_stored
-from nddup.storage.local_storage import local_path
+from nddup.storage.local_storage import local_path, writing
 
 if TYPE_CHECKING:
     from nddup.repository.write_versions import Written
@@ -123,11 +122,9 @@ def write_matches(found: Sequence[pa.Table], ask: Ask, output: str | None) -> pa
     matches = found[0] if len(found) == 1 else _join(found, ask)
     if output is not None:
         folder = Path(local_path(output)) / "matches"
-        try:
+        with writing(f"--output {output}"):
             folder.mkdir(parents=True)
             pq.write_table(matches, folder / "part-00000.zstd.parquet", compression="zstd")
-        except OSError as error:
-            raise OutputError(f"--output {output}: cannot be written ({error.strerror or error})") from error
     return matches
 
 

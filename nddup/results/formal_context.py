@@ -22,10 +22,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.engines.engine import FinishedRun, text_places
-from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError
+from nddup.errors import ConfigError, NddupError, OutputExistsError
 from nddup.ground.shown import counted, csv_line, escaped, one_line
 from nddup.results.opening import read_texts
 from nddup.settings.stored import ignored_of
+from nddup.storage.local_storage import writing
 from nddup.verifying.extents import Ranges, find_extent, join_ranges
 
 MOST_CELLS = 1_000_000_000
@@ -102,13 +103,11 @@ def write_context(run: FinishedRun, folder: str) -> FormalContext:
             f"--context: {len(context.features):,} features of {len(context.documents):,} documents are {cells:,}"
             f" cells, more than {MOST_CELLS:,}; context.fimi (output.context=true) holds a context of any size"
         )
-    try:
+    with writing(f"--context {folder}"):
         Path(folder).mkdir(parents=True)
         _write_cxt(context, Path(folder, "context.cxt"))
         _write_csv(context, Path(folder, "context.csv"))
         _write_concepts(run, context, Path(folder, "concepts.csv"))
-    except OSError as error:
-        raise OutputError(f"--context {folder}: cannot be written ({error.strerror})") from error
     return context
 
 

@@ -41,7 +41,7 @@ LARGEST_CLUSTERS = f"""
 """The largest of each connected group of clusters, with the number of others in it."""
 
 ONE_CLUSTER = """
-    SELECT c.cluster_id, c.size, c.support, c.coverage
+    SELECT c.cluster_id, c.size, c.support, c.component, c.coverage
     FROM clusters AS c JOIN wanted AS w ON c.cluster_id = w.id
 """
 FIRST_MEMBERS = f"""
@@ -54,23 +54,26 @@ FIRST_MEMBERS = f"""
 """  # noqa: S608
 
 ONE_DOCUMENT = """
-    SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, k.kept, k.duplicate_of, k.reason, k.lost
+    SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, d.group, d.sketch, k.kept, k.duplicate_of,
+           k.reason, k.lost
     FROM documents AS d JOIN wanted AS w ON d.doc_id = w.id LEFT JOIN keep AS k ON d.doc_id = k.doc_id
 """
 STANDS_FOR = "SELECT count(*) AS n FROM keep AS k JOIN wanted AS w ON k.duplicate_of = w.id"
-NEAREST = f"""
-    SELECT other, overlap, resemblance
-    FROM (SELECT p.doc_b AS other, p.overlap, p.resemblance FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.id
+NEAR_PAIRS = """
+    SELECT other, overlap, resemblance, star
+    FROM (SELECT p.doc_b AS other, p.overlap, p.resemblance, p.star FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.id
           UNION ALL
-          SELECT p.doc_a AS other, p.overlap, p.resemblance FROM pairs AS p JOIN wanted AS w ON p.doc_b = w.id) AS near
-    ORDER BY resemblance DESC, other LIMIT {SHOWN_IDS + 1}
-"""  # noqa: S608
-
-OWN_CLUSTERS = f"""
-    SELECT c.cluster_id, c.size, c.support
+          SELECT p.doc_a AS other, p.overlap, p.resemblance, p.star FROM pairs AS p JOIN wanted AS w ON p.doc_b = w.id
+         ) AS near
+    ORDER BY resemblance DESC, other
+"""
+NEAREST = f"{NEAR_PAIRS} LIMIT {SHOWN_IDS + 1}"
+OWN_CLUSTERS = """
+    SELECT c.cluster_id, c.size, c.support, c.coverage, m.representative
     FROM clusters AS c JOIN members AS m ON c.cluster_id = m.cluster_id JOIN wanted AS w ON m.doc_id = w.id
-    ORDER BY c.size DESC, c.cluster_id LIMIT {SHOWN_IDS}
-"""  # noqa: S608
+    ORDER BY c.size DESC, c.cluster_id
+"""
+LARGEST_OWN_CLUSTERS = f"{OWN_CLUSTERS} LIMIT {SHOWN_IDS}"
 """These queries are about the cluster or document in wanted(id), and run on both DuckDB and Spark."""
 
 
@@ -203,11 +206,14 @@ def rows_of(run: FinishedRun, *, cluster: str | None, doc: str | None, borderlin
     """
     if cluster is not None:
         found = _find(run, ONE_CLUSTER, cluster, option="--cluster")
+        del found["component"]
         return {"cluster_id": cluster, **found, "first_members": _ask(run, FIRST_MEMBERS, cluster)}
     if doc is not None:
         found = _find(run, ONE_DOCUMENT, doc, option="--doc")
         doc = found["doc_id"]
-        return {**found, "near": _ask(run, NEAREST, doc), "clusters": _ask(run, OWN_CLUSTERS, doc)}
+        del found["group"], found["sketch"]
+        clusters = _ask(run, LARGEST_OWN_CLUSTERS, doc, "coverage", "representative")
+        return {**found, "near": _ask(run, NEAREST, doc, "star"), "clusters": clusters}
     if borderline is not None:
         decisive = _require_decisive(run)
         return {"measure": decisive.name, "threshold": decisive.threshold,
@@ -280,7 +286,7 @@ def _show_document(run: FinishedRun, doc: str) -> str:
     ]
     if len(pairs) > SHOWN_IDS:
         lines.append("            … and more")
-    clusters = _ask(run, OWN_CLUSTERS, doc)
+    clusters = _ask(run, LARGEST_OWN_CLUSTERS, doc)
     lines += [f"  cluster   {one['cluster_id']}  of {counted(one['size'], 'document')}" for one in clusters]
     return "\n".join([*lines, ""])
 
@@ -295,11 +301,12 @@ def _outcome(run: FinishedRun, row: dict[str, Any]) -> str:
     return f"  removed   {REASONS_SAID[row['reason']]} {one_line(row['duplicate_of'])}{lost}"
 
 
-def _ask(run: FinishedRun, question: str, name: str) -> list[dict[str, Any]]:
+def _ask(run: FinishedRun, question: str, name: str, *hidden: str) -> list[dict[str, Any]]:
     spelled = name.encode(errors="replace")
     ends = np.array([0, len(spelled)], np.int32)  # pa.array of Python objects would import pandas: 0.4 s
     ids = pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(spelled))
-    found: list[dict[str, Any]] = run.sql(question, wanted=pa.Table.from_arrays([ids], ["id"])).to_pylist()
+    rows = run.sql(question, wanted=pa.Table.from_arrays([ids], ["id"])).drop_columns(list(hidden))
+    found: list[dict[str, Any]] = rows.to_pylist()
     return found
 
 

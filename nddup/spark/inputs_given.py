@@ -29,7 +29,7 @@ from nddup.against.share_records import FilteredShingles, ShareRecords, verify_f
 from nddup.against.shingle_table import add_keys, empty_filter
 from nddup.embedded.memory import Memory
 from nddup.engines.choose import memory_of, task_memory
-from nddup.errors import ConfigError, OutputExistsError
+from nddup.errors import ConfigError
 from nddup.ground.progress import Steps
 from nddup.matching.task_sizes import free_memory
 from nddup.passages.find_passages import Source, find_collection, find_kept, require_word
@@ -71,7 +71,7 @@ from nddup.spark.steps.state import persisted
 from nddup.stages.losses import require_few_losses
 from nddup.stages.settle import MADE_UP, REPEATS, TAKEN, settle
 from nddup.stages.stage import AS_INPUT, require_rewritable
-from nddup.storage.local_storage import LocalStorage, require_apart
+from nddup.storage.local_storage import LocalStorage, require_new
 from nddup.tables import REJECTS
 from nddup.tables.features import CUTS, OCCURRENCES, PASSAGES, REPEATING
 
@@ -126,9 +126,7 @@ def find_on_spark(
     """
     require_word(config.keep.order)
     storage = files_at(spark, output)
-    if storage.exists(output):
-        raise OutputExistsError(f"--output {output}: exists already; give another folder")
-    require_apart(storage, inputs, output)
+    require_new(storage, inputs, output)
     before, reached = access_of(spark).shuffled_bytes(), access_of(spark)
     with reached.describing():
         steps.begin("find the files and their formats")

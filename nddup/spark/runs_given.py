@@ -30,7 +30,7 @@ from nddup.splitting.write_split import (
     split_run,
 )
 from nddup.stages.inputs_found import Again
-from nddup.storage.local_storage import LocalStorage
+from nddup.storage.local_storage import LocalStorage, require_new
 
 
 def diff_on_spark(spark: SparkSession, before: str, after: str, output: str | None) -> diff_tables.Difference:
@@ -41,7 +41,7 @@ def diff_on_spark(spark: SparkSession, before: str, after: str, output: str | No
         if output is None:
             return diff_tables.diff_finished(earlier, later)
         storage = files_at(spark, output)
-        diff_tables.require_room(storage, (before, after), output)
+        require_new(storage, (before, after), output)
         difference = diff_tables.diff_finished(earlier, later)
         with _writing(storage, output, later, diff_tables.queries()):
             storage.write_text(f"{output}/{diff_tables.PAGE}", diff_tables.draw_page(later, before, after, difference))

@@ -17,6 +17,7 @@ import pickle
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from secrets import token_hex
@@ -242,13 +243,10 @@ class Storage:
             return LocalStorage().read_part(path, start, size)
         try:
             where = self._path(path)
-            stream = where.getFileSystem(self._hadoop).open(where)
-            try:
+            with closing(where.getFileSystem(self._hadoop).open(where)) as stream:
                 if start:
                     stream.seek(start)
                 return bytes(stream.readNBytes(size))
-            finally:
-                stream.close()
         except Exception as error:
             raise NddupError(f"{path}: cannot be read ({_reason(error)})") from error
 
@@ -307,11 +305,9 @@ class Storage:
 
     def make_folder(self, path: str) -> None:
         """As `LocalStorage.make_folder`."""
-        try:
+        with _writing(path):
             where = self._path(path)
             where.getFileSystem(self._hadoop).mkdirs(where)
-        except Exception as error:
-            raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
 
     def read_text(self, path: str) -> str:
         """As `LocalStorage.read_text`."""
@@ -319,54 +315,36 @@ class Storage:
             where = self._path(path)
             files = where.getFileSystem(self._hadoop)
             if files.exists(where):  # a Java exception costs some hundred times as much as this
-                stream = files.open(where)
-                try:
+                with closing(files.open(where)) as stream:
                     return bytes(stream.readAllBytes()).decode()
-                finally:
-                    stream.close()
         except Exception as error:
             raise OutputError(f"{path}: cannot be read ({_reason(error)})") from error
         raise OutputError(f"{path}: cannot be read (no such file)")
 
     def write_text(self, path: str, text: str | Iterator[str]) -> None:
         """As `LocalStorage.write_text`."""
-        try:
+        with _writing(path):
             where = self._path(path)
-            stream = where.getFileSystem(self._hadoop).create(where, True)  # noqa: FBT003
-            try:
+            with closing(where.getFileSystem(self._hadoop).create(where, True)) as stream:  # noqa: FBT003
                 for piece in [text] if isinstance(text, str) else text:
                     stream.write(piece.encode())
-            finally:
-                stream.close()
-        except Exception as error:
-            raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
 
     def copy_files(self, paths: Sequence[str], target: str, *, without: int = 0) -> None:
         """As `LocalStorage.copy_files`, in Java."""
-        try:
+        with _writing(target):
             where = self._path(target)
-            into = where.getFileSystem(self._hadoop).create(where, True)  # noqa: FBT003
-            try:
+            with closing(where.getFileSystem(self._hadoop).create(where, True)) as into:  # noqa: FBT003
                 for part in map(self._path, paths):
                     system = part.getFileSystem(self._hadoop)
                     size = system.getFileStatus(part).getLen() - without
-                    stream = system.open(part)
-                    try:
+                    with closing(system.open(part)) as stream:
                         self._jvm.org.apache.commons.io.IOUtils.copyLarge(stream, into, 0, size)
-                    finally:
-                        stream.close()
-            finally:
-                into.close()
-        except Exception as error:
-            raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
 
     def move(self, path: str, target: str) -> None:
         """As `LocalStorage.move`."""
-        try:
+        with _writing(target):
             where = self._path(path)
             is_moved = where.getFileSystem(self._hadoop).rename(where, self._path(target))
-        except Exception as error:
-            raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
         if not is_moved:
             raise OutputError(f"{target}: cannot be written ({path} cannot be moved there)")
 
@@ -446,6 +424,14 @@ class Storage:
 def _system_of(uri: JavaObject) -> str:
     """Return the file system of a URI: scheme, host and port, without the login."""
     return drop_login(f"{uri.getScheme()}://{uri.getRawAuthority() or ''}/")
+
+
+@contextmanager
+def _writing(target: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
 
 
 def _reason(error: Exception) -> str:

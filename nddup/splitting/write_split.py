@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from nddup.embedded.rewrite import Rewriter, in_order
 from nddup.embedded.workers import Workers
 from nddup.engines.engine import EngineTable, FinishedRun, find_ids
-from nddup.errors import ConfigError, OutputExistsError
+from nddup.errors import ConfigError
 from nddup.ground.shown import counted, name_some
 from nddup.reading.id_lists import require_known, require_one
 from nddup.results.opening import find_inputs_again, open_here, read_columns_with
@@ -36,7 +36,7 @@ from nddup.sketching.accuracy import say_missed
 from nddup.splitting.assign_units import Parts
 from nddup.stages.inputs_found import Again, config_of, paths_of, read_list_of
 from nddup.stages.split_units import SplitRule, split_units
-from nddup.storage.local_storage import LocalStorage, is_local, local_path, require_apart, written_apart
+from nddup.storage.local_storage import LocalStorage, is_local, local_path, require_new, written_apart
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import CAPTURE
 from nddup.tables.features import SPLIT_TABLES
@@ -308,11 +308,9 @@ def require_room(call: SplitCall, files: Any, folder: RunFolder) -> None:  # noq
     Raises:
         OutputError: naming it.
     """
-    if files.exists(call.output):
-        raise OutputExistsError(f"--output {call.output}: exists already; give another folder")
     inputs = paths_of(folder) if "inputs" in folder.read_json("_RUN.json") else []
     others = [path for path in (call.earlier,) if path is not None]
-    require_apart(files, [*inputs, folder.path, *others], call.output)
+    require_new(files, [*inputs, folder.path, *others], call.output)
 
 
 def find_written(folder: RunFolder, files: Files) -> Again:

@@ -14,7 +14,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, NamedTuple, Protocol
 
-from nddup.errors import ConfigError, NddupError, OutputError, StoppedError
+from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError, StoppedError
 from nddup.remote.addresses import is_remote, spell_bare
 from nddup.scanning.input_files import InputFile, Listing, is_of_this_machine, local_path, make_listing, uri_of
 from nddup.scanning.walk import open_stored, split_member, walk_inputs
@@ -223,10 +223,8 @@ class LocalStorage:
         Raises:
             OutputError: if it cannot be made or written.
         """
-        try:
+        with writing(path):
             Path(local_path(path)).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
 
     def read_text(self, path: str) -> str:
         """Read a small UTF-8 file.
@@ -248,12 +246,10 @@ class LocalStorage:
             OutputError: if it cannot be written.
         """
         where = Path(local_path(path))
-        try:
+        with writing(path):
             where.parent.mkdir(parents=True, exist_ok=True)
             with where.open("wb") as file:
                 file.writelines(piece.encode() for piece in ([text] if isinstance(text, str) else text))
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written ({_reason(error)})") from error
         _forget_checksum(where)
 
     def copy_files(self, paths: Sequence[str], target: str, *, without: int = 0) -> None:
@@ -268,16 +264,13 @@ class LocalStorage:
             OutputError: if one cannot be read, or the target cannot be written.
         """
         where = Path(local_path(target))
-        try:
-            with where.open("wb") as into:
-                for path in map(local_path, paths):
-                    left = Path(path).stat().st_size - without
-                    with Path(path).open("rb") as part:
-                        while left > 0 and (piece := part.read(min(left, COPIED))):
-                            into.write(piece)
-                            left -= len(piece)
-        except OSError as error:
-            raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
+        with writing(target), where.open("wb") as into:
+            for path in map(local_path, paths):
+                left = Path(path).stat().st_size - without
+                with Path(path).open("rb") as part:
+                    while left > 0 and (piece := part.read(min(left, COPIED))):
+                        into.write(piece)
+                        left -= len(piece)
         _forget_checksum(where)
 
     def move(self, path: str, target: str) -> None:
@@ -287,12 +280,10 @@ class LocalStorage:
             OutputError: if it cannot be moved, or the name is taken.
         """
         source, where = Path(local_path(path)), Path(local_path(target))
-        try:
+        with writing(target):
             if where.exists():
                 raise OutputError(f"{target}: cannot be written ({path} cannot be moved there)")
             source.rename(where)
-        except OSError as error:
-            raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
         _forget_checksum(source)
 
 
@@ -366,8 +357,26 @@ def is_readable(path: str) -> bool:
 class Comparing(Protocol):
     """The part of a file system that compares the places of paths."""
 
+    def exists(self, path: str) -> bool:
+        """Return whether a file or folder is there."""
+
     def is_within(self, path: str, folder: str) -> bool:
         """Return whether a path is a folder or lies in it, by the places that links lead to."""
+
+
+@contextmanager
+def writing(target: object) -> Iterator[None]:
+    """Name the target in the error of what cannot be written in the block.
+
+    Raises:
+        OutputError: for an OSError of the block; its other errors are those of what is read.
+    """
+    try:
+        yield
+    except NddupError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({_reason(error)})") from error
 
 
 @contextmanager
@@ -380,16 +389,26 @@ def written_apart(output: str) -> Iterator[Path]:
     folder = Path(local_path(output))
     apart = folder.with_name(f".{folder.name}.part")
     try:
-        shutil.rmtree(apart, ignore_errors=True)
-        apart.mkdir(parents=True)
-        yield apart
-        apart.rename(folder)
-    except NddupError:
-        raise  # of what was being read
-    except OSError as error:
-        raise OutputError(f"--output {output}: cannot be written ({error.strerror or error})") from error
+        with writing(f"--output {output}"):
+            shutil.rmtree(apart, ignore_errors=True)
+            apart.mkdir(parents=True)
+            yield apart
+            apart.rename(folder)
     finally:
         shutil.rmtree(apart, ignore_errors=True)
+
+
+def require_new(
+    files: Comparing, inputs: Iterable[str], output: str, *, name: str = "--output", kind: str = "folder"
+) -> None:
+    """As `require_apart`; also refuse an output that exists.
+
+    Args:
+        kind: what it is, a folder or a file.
+    """
+    if files.exists(output):
+        raise OutputExistsError(f"{name} {output}: exists already; give another {kind}")
+    require_apart(files, inputs, output, name=name)
 
 
 def require_apart(files: Comparing, inputs: Iterable[str], output: str, *, name: str = "--output") -> None:

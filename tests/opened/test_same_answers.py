@@ -42,9 +42,11 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
         show.ONE_CLUSTER: clusters,
         show.FIRST_MEMBERS: clusters,
         show.ONE_DOCUMENT: documents,
+        show.NEAR_PAIRS: documents,
         show.NEAREST: documents,
         show.STANDS_FOR: documents,
         show.OWN_CLUSTERS: documents,
+        show.LARGEST_OWN_CLUSTERS: documents,
         show.FIRST_REMOVED: documents,
     }
 
