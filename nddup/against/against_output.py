@@ -148,7 +148,6 @@ def _marked(pieces: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _table(title: str, table: pa.Table) -> Iterator[str]:
-    """Yield the first rows of a table as HTML; nothing for an empty table."""
     if not len(table):
         return
     numbers = {name for name in table.column_names if pa.types.is_integer(table.schema.field(name).type)}

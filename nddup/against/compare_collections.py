@@ -277,7 +277,6 @@ class SharedSpans:
             }
 
     def _excerpt(self, document: int, begin: int, end: int) -> str:
-        """Return up to `EXCERPT` characters of a document from `begin` to `end`, out of its stored region there."""
         starts = self.shared.rows["region_starts"][document].as_py()
         piece = int(np.searchsorted(starts, begin, "right")) - 1
         text: str = self.shared.rows["regions"][document][piece].as_py()

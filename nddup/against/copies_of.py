@@ -128,7 +128,6 @@ def _items_of(texts: list[tuple[str, str]] | str, config: Config, workers: Worke
 
 
 def _list_copies(run: "FinishedRun", items: Items, shared: Shared) -> Iterator[Copy]:
-    """Yield the rows of each text with the documents that share a shingle with it."""
     offsets, numbers, *_ = shared.holders
     numbered, count = number_items(items.tables), len(offsets) - 1
     known = len(numbered.repeated)

@@ -129,7 +129,6 @@ class PairVerdict:
         return self.verdict
 
     def _repr_html_(self) -> str:
-        """Show the verdict, the numbers and the stored texts side by side in a notebook."""
         values = {
             self.measure: self.value, "threshold": self.threshold, "standard error": self.standard_error,
             "features in common": self.common, "needed at least": self.needed, "features of a": self.features_a,
@@ -241,7 +240,6 @@ def _judge(
     sketches: list[NDArray[np.uint64]],
     measured: Measured,
 ) -> tuple[bool, str, float | None]:
-    """Return whether the pair is in the run's tables, why, and the resemblance there."""
     a, b = rows
     names = pa.table({"id": pa.array(sorted({a["doc_id"], b["doc_id"], a["group"], b["group"]}), pa.string())})
     there = {frozenset((row["doc_a"], row["doc_b"])): row for row in run.sql(ROWS, wanted=names).to_pylist()}
@@ -264,7 +262,6 @@ def _judge(
 
 
 def _confirmed(row: dict[str, Any], compared: str, config: Config) -> str:
-    """Say how the texts of a pair confirmed it, from its row of `pairs`; `compared` if the sketches decided."""
     if config.pairs.confirm == "resemblance":
         said = f"the resemblance of all their shingles {row['resemblance']:.4g} reaches {config.pairs.threshold:g}"
         return f"{said} ({compared})" if row["resemblance"] < 1 else said
@@ -308,7 +305,6 @@ def _why_missing(
 
 
 def _compared(measured: Measured, config: Config) -> str:
-    """Describe the measured value and the threshold, in words; where texts decide, what the sketches estimate."""
     threshold = plan.threshold_of(config)
     if not all(measured.sizes):
         return "an empty sketch is in no pair"
@@ -328,7 +324,6 @@ def _compared(measured: Measured, config: Config) -> str:
 def _standard_error(
     config: Config, measured: Measured, value: float, features: tuple[int, int], level: int
 ) -> float | None:
-    """Return the standard error of the value compared with the threshold, by `nddup.sketching.accuracy`."""
     sketch, kind, asked = config.sketch, plan.kind_of(config.sketch), plan.threshold_of(config).measure
     if MEASURES[asked].takes_count or kind.is_of_words or not all(measured.sizes):
         return None

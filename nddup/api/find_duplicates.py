@@ -191,11 +191,6 @@ def _holds_on_spark(df: GivenTable, name: str, *, only_chats: bool = False) -> b
 
 
 def _require_kinds(df: GivenTable, columns: Columns, kinds: Mapping[str, Any]) -> None:
-    """Refuse columns of a DataFrame of Spark whose types hold no text.
-
-    Raises:
-        ConfigError: naming the column.
-    """
     for name in filter(None, (*columns[:2], *columns.read)):
         if kinds[name].typeName() in ("array", "map", "struct"):
             raise not_text(name, kinds[name].simpleString())
@@ -204,7 +199,6 @@ def _require_kinds(df: GivenTable, columns: Columns, kinds: Mapping[str, Any]) -
 
 
 def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict[str, pa.Table], RunMetrics]:
-    """Run the embedded engine over TEXTS; return the tables of the run, in memory, and its metrics."""
     with Steps("find_duplicates", 1, is_quiet=is_quiet) as steps:
         compile_once(steps, USUAL if is_usual(config) else PARTS)
     progress = LocalProgress(is_quiet=is_quiet, is_brief=True)

@@ -398,7 +398,6 @@ class Run:
 
     @property
     def _ask(self) -> FinishedRun:
-        """The reader that answers SQL over the run's tables."""
         found = self._opened or self._frames
         if found is None:
             raise ConfigError("this run was made by hand: open the folder of a run with nddup.open")

@@ -285,7 +285,6 @@ class Cluster:
         return f"<cluster {self.cluster_id}: {self.size:,} documents, {self.support:,} features common to all>"
 
     def _repr_html_(self) -> str:
-        """Show the cluster, its members and its pairs in a notebook."""
         values = {"documents": self.size, "features common to all": self.support, "component": self.component}
         title = facts(f"cluster {self.cluster_id}", values, sentence=MEANINGS.get(self.coverage, self.coverage))
         return title + self.members._repr_html_() + (self._matrix() if self.size <= IN_MATRIX else "")
@@ -371,7 +370,6 @@ class Document:
         return f"<document {self.doc_id}: {self.why}>"
 
     def _repr_html_(self) -> str:
-        """Show the outcome, facts, near-duplicates and clusters in a notebook."""
         values = {
             "url": self.url, "file": f"{self.source}#{self.record}", "tokens": self.n_tokens,
             "features": self.n_features, "ids in the sketch": len(self.sketch),

@@ -204,7 +204,6 @@ def _find(
 
 
 def _listed(promise: str, broken: list[str], amount: str = "all") -> Finding:
-    """Make the finding of a promise whose violations are already known."""
     return Finding(promise, amount, len(broken), tuple(sorted(broken)[:EXAMPLES]))
 
 

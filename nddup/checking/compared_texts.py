@@ -130,12 +130,7 @@ def read_again(run: FinishedRun) -> Again:
 
 
 def _read(path: str) -> Again:
-    """Read the inputs of the run in a folder.
-
-    Raises:
-        ConfigError: if they are gone, or out of reach.
-        NddupError: if a file has changed.
-    """
+    """Read the inputs of the run in a folder."""
     from nddup.embedded.steps import sketch  # noqa: PLC0415 - a check without inputs reads nothing
     from nddup.embedded.workers import Workers  # noqa: PLC0415
     from nddup.results.opening import is_read_here  # noqa: PLC0415

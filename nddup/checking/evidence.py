@@ -486,7 +486,6 @@ def _extend(evidence: Evidence) -> None:
 
 
 def _list_leader_nodes(evidence: Evidence) -> None:
-    """Make `by_leaders`, the nodes of components that are, or may be, given by leaders."""
     promised, text = evidence.promised, prove_clusters.BY_LEADERS
     if promised.is_led:
         evidence.see("led_area")

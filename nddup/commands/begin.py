@@ -260,11 +260,7 @@ def _explain(options: argparse.Namespace, asked: set[str]) -> Any:  # noqa: ANN4
 
 
 def _worker_memory(given: str) -> int:
-    """Return the bytes of --memory.
-
-    Raises:
-        ConfigError: if it is not a size.
-    """
+    """Return the bytes of --memory."""
     try:
         return parse_size(given)
     except ValueError as error:

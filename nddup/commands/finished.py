@@ -237,7 +237,6 @@ def _tell_passages(options: argparse.Namespace) -> str | None:
 
 
 def _lines(opened: "Opened", options: argparse.Namespace, steps: Steps) -> Iterator[str]:
-    """Yield the requested output, a line or several at a time; its modules are loaded on demand."""
     run = opened.run
     if any(getattr(options, name) for name in LISTED):
         yield from _listed(opened, options)
@@ -265,7 +264,6 @@ def _lines(opened: "Opened", options: argparse.Namespace, steps: Steps) -> Itera
 
 
 def _listed(opened: "Opened", options: argparse.Namespace) -> Iterator[str]:
-    """Yield the summary that one of `LISTED` asks for, or each row."""
     run = opened.run
     if options.removed:
         from nddup.results.show import removed_lines, show_removed  # noqa: PLC0415

@@ -200,7 +200,6 @@ def execute_index(options: argparse.Namespace) -> int:
 
 
 def _open(options: argparse.Namespace, steps: Steps, doing: str) -> Any:  # noqa: ANN401 - a Repository, loaded here
-    """Open the repository; the progress of its workers is shown as part of the step `doing`."""
     from nddup.compiling.install import compile_once  # noqa: PLC0415
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
 

@@ -115,7 +115,6 @@ def execute_passages(options: argparse.Namespace) -> int:
 
 
 def _find_here(options: argparse.Namespace, config: "Config", steps: Steps) -> "tuple[Told, list[str]]":
-    """Find and write the passages on this machine; return the facts of the summary, and a line about each output."""
     from nddup.against.against_output import new_folder  # noqa: PLC0415
     from nddup.compiling.install import compile_once  # noqa: PLC0415
     from nddup.passages import passages_output as written  # noqa: PLC0415
@@ -134,7 +133,6 @@ def _find_here(options: argparse.Namespace, config: "Config", steps: Steps) -> "
 
 
 def _find_on_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> "tuple[Told, list[str]]":
-    """Find and write the passages on Spark; return as `_find_here`."""
     from nddup.spark.inputs_given import find_on_spark  # noqa: PLC0415
     from nddup.spark.java import is_small  # noqa: PLC0415
     from nddup.spark.session import start_session  # noqa: PLC0415
@@ -194,11 +192,7 @@ def add_against(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def _share(text: str) -> Fraction:
-    """Parse a share in (0, 1], exactly as written; its denominator is at most 10**9.
-
-    Raises:
-        argparse.ArgumentTypeError: if the text is anything else.
-    """
+    """Parse a share in (0, 1], exactly as written; its denominator is at most 10**9."""
     try:
         value = Fraction(text)
     except (ValueError, ZeroDivisionError):

@@ -166,7 +166,6 @@ def _start_processes(options: argparse.Namespace) -> "Processes | None":
 def _prepare(
     options: argparse.Namespace, processes: "Processes | None", steps: Steps
 ) -> tuple["Config", Make, dict[str, Any]]:
-    """Read the settings and choose the engine; return the settings, what makes the run, and its arguments."""
     from nddup.engines.choose import choose_engine  # noqa: PLC0415
     from nddup.ground.progress import start_logging  # noqa: PLC0415
     from nddup.settings.load import load_config  # noqa: PLC0415
@@ -274,7 +273,6 @@ def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[st
 
 
 def _prepare_here(config: "Config", processes: "Processes | None") -> Make:
-    """Prepare a run in this process, with as many worker processes as the settings allow."""
     from nddup.settings.plan import processes_of  # noqa: PLC0415
 
     count = processes_of(config)
@@ -290,7 +288,6 @@ def _prepare_here(config: "Config", processes: "Processes | None") -> Make:
 
 
 def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> tuple["Config", Make]:
-    """Prepare a run on Spark: here, or where --master or spark-submit says. Return the settings, and what makes it."""
     from nddup.compiling.install import compile_once  # noqa: PLC0415
     from nddup.spark.java import is_small  # noqa: PLC0415
     from nddup.spark.run import run_job  # noqa: PLC0415

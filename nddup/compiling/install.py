@@ -97,7 +97,6 @@ def compile_once(steps: Steps, parts: Sequence[str] = ()) -> float:
 
 
 def _missing(parts: Sequence[str]) -> list[str]:
-    """Return those of some parts that have not been called."""
     folders = _folders()
     return [part for part in parts or PARTS if not any(Path(folder.path, _stamp(part)).exists() for folder in folders)]
 
@@ -123,7 +122,6 @@ def _writable() -> Path | None:
 
 
 def _compile(folder: Path, steps: Steps, missing: Sequence[str]) -> None:
-    """Call some parts, round by round."""
     with _counted(steps, sum(EVENTS[part] for part in missing)) as progress_fd:
         for together in ROUNDS:
             if parts := [part for part in together if part in missing]:

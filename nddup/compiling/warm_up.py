@@ -88,7 +88,6 @@ def load_kernels() -> None:
 
 
 def _read_and_sketch() -> None:
-    """Call the kernels that read and sketch texts at default settings."""
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     bounds = np.array([0, len(text)], np.int64)
     min_s.sketch_texts(text, bounds)
@@ -108,7 +107,6 @@ def _mine_as_usual() -> None:
 
 
 def _match_sketches() -> None:
-    """Call the kernels that find the pairs of sketches at default settings."""
     nodes = np.arange(2, dtype=np.int32)
     with Workers(1) as workers:
         options = PairingOptions.of(build_config({}, origin="kernels"))
@@ -117,13 +115,11 @@ def _match_sketches() -> None:
 
 
 def _run_as_usual() -> None:
-    """Run the embedded engine at default settings."""
     with Workers(1) as workers:
         _run_texts({}, workers)
 
 
 def _sketches() -> Ragged:
-    """Return two equal sketches of three ids."""
     return Ragged(np.array([0, 3, 6], np.int64), np.array([1, 2, 3, 1, 2, 3], np.uint64))
 
 
@@ -253,7 +249,6 @@ def _run_embedded() -> None:
 
 
 def _run_texts(settings: dict[str, dict[str, Any]], workers: Workers) -> None:
-    """Find, cluster and keep a few near-duplicate texts."""
     words = [f"w{number}" for number in range(60)]
     texts = [" ".join([*words[:cut], "edit", *words[cut:]]) for cut in range(6)]
     given = number_texts(pa.table({"id": list("abcdef"), "text": texts}), id="id", text="text")

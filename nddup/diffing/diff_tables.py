@@ -238,7 +238,6 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict
 
 
 def _forced(run: FinishedRun) -> Iterator[tuple[str, str]]:
-    """Yield the documents that keep.force names, and how."""
     if run.holds(FORCED_NOTE):
         for kind, ids in run.read_json(FORCED_NOTE).items():
             yield from ((doc_id, kind) for doc_id in ids)

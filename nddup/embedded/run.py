@@ -231,7 +231,6 @@ class LocalJob(RunEngine):
         return Made(saved={"pairs": self.save("pairs", found.pairs)}, counts=found.stage_counts, own=found)
 
     def _pair_onto(self, old: Old, documents: pa.Table, source: Collection) -> Made:
-        """Find the pairs onto those of an earlier run, and store what a later one needs."""
         is_whole = self.forced is not None or old.is_forced or old.is_crowded
         self._onto = onto = Onto(old, documents, old.n_records, self.config, source, self.workers, is_whole)
         paired = engine.pair(onto.changed_documents, self.config, self.workers, read=onto.read, forced=self.forced)
@@ -293,7 +292,6 @@ class LocalJob(RunEngine):
         return {} if last is None or None in notes.values() else last["noted"].get("stages", {})
 
     def _take(self, *names: str) -> dict[str, Saved]:
-        """Return these tables as an earlier attempt left them, all of which are there."""
         found = {name: saved for name in names if (saved := self.find(name)) is not None}
         return {name: replace(saved, table=self.store.read(name)) for name, saved in found.items()}
 

@@ -326,7 +326,6 @@ def in_order(name: str, table: pa.Table) -> pa.Table:
 
 
 def _mine(graph: Graph, nodes: Nodes, config: Config, workers: Workers) -> pa.Table:
-    """Return SETS of all components, whose members fit in memory."""
     sets = mine(graph, nodes, MiningRule(threshold_of(config), config.clusters.mode, budget_of(config)), workers)
     of_member = graph.starts[sets["ordinal"].to_numpy()].repeat(pc.list_value_length(sets["positions"]).to_numpy())
     members = int(nodes.equals[graph.nodes[of_member + pc.list_flatten(sets["positions"]).to_numpy()]].sum())

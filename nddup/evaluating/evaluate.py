@@ -197,7 +197,6 @@ def describe(evaluation: dict[str, Any], run: str) -> str:
 
 
 def _notes(evaluation: dict[str, Any]) -> list[str]:
-    """Return a sentence about each kind of pair or line that was left out, unknown or not listed."""
     said = evaluation["list"]
     notes = []
     if said["unreadable"]:

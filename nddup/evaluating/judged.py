@@ -139,11 +139,6 @@ def describe_labels(evaluation: Mapping[str, Any]) -> str:
 
 
 def _rows_of(files: Files, path: str) -> list[Row]:
-    """Read the whole file; return its rows.
-
-    Raises:
-        ConfigError: if it is no single file, too large, or no list.
-    """
     found = files.list_inputs([path]).files
     if len(found) != 1:
         raise ConfigError(f"--labels {path}: expected a file, got a folder of {len(found)} files")
@@ -159,11 +154,7 @@ def _rows_of(files: Files, path: str) -> list[Row]:
 
 
 def _read_labels(rows: list[Row], path: str) -> Iterator[Label]:
-    """Yield the labelled pairs. A row that begins with `#` and holds no label is a comment.
-
-    Raises:
-        ConfigError: if there is none, or a row is malformed.
-    """
+    """Yield the labelled pairs. A row that begins with `#` and holds no label is a comment."""
     told = [(*row, _label_of(row.cells)) for row in rows]
     told = [(number, row, label) for number, row, label in told if label is not None or not row[0].startswith("#")]
     for place, (number, row, label) in enumerate(told):
@@ -222,7 +213,6 @@ def _thresholds(least: float) -> list[float]:
 
 
 def _point(at: float, known: list[tuple[bool, float | None]]) -> dict[str, Any]:
-    """Return precision and recall of the pairs whose measure reaches the threshold `at`."""
     found = [is_same for is_same, measured in known if measured is not None and measured >= at]
     common, same = sum(found), sum(is_same for is_same, _ in known)
     return {

@@ -119,11 +119,6 @@ def _settings(
 
 
 def _check_paths(declared: Format) -> None:
-    """Reject invalid paths before any record is read; in SGML a path has one step.
-
-    Raises:
-        FormatError: naming the path.
-    """
     for path in declared.fields:
         for alternative in split_field(path)[1]:
             if len(parse_path(alternative)) != 1 and declared.kind == "sgml":
@@ -134,7 +129,6 @@ def _check_paths(declared: Format) -> None:
 
 
 def _detect(shape: Shape, record: str | None) -> tuple[str, str]:
-    """Return the name of the format, and why it was chosen."""
     if record is not None:
         return "xml", "input.record"
 

@@ -334,7 +334,6 @@ class _Place(NamedTuple):
 
 
 def _read(parsed: Message, place: _Place, policy: Sequence[str]) -> Iterator[Record | Reject]:
-    """Yield the record of a message, and of those inside it."""
     found, (parent, name, start, depth) = _Message(), place
     doc_id: str | None = name
     try:

@@ -105,11 +105,7 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
 
 
 def _decode(chunk: bytes, encoding: str) -> tuple[Any, Any]:
-    """Decode the JSON value in a line: as written, and with each lone surrogate replaced.
-
-    Raises:
-        ValueError: for anything else, or `RecursionError`.
-    """
+    """Decode the JSON value in a line: as written, and with each lone surrogate replaced."""
     line = chunk.decode(encoding).lstrip("\ufeff")
     row = _DECODER.decode(line)
     return row, without_surrogates(row) if _MAY_BE_HALF.search(line) else row

@@ -428,7 +428,6 @@ def _nodes(element: etree._Element, path: str) -> tuple[FieldKind, list[Node]]:
 
 
 def _select(element: etree._Element, path: Path) -> list[Node]:
-    """Return all elements, or attribute values, at `path` under `element`, in document order."""
     nodes: list[Any] = [element]
     for step in path:
         if step.is_attribute:

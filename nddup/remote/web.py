@@ -157,12 +157,7 @@ def _opener() -> OpenerDirector:
 
 
 def _ask(url: str, span: str) -> HTTPResponse:
-    """Ask for some bytes of a file, or for all of them if `span` is empty.
-
-    Raises:
-        OSError: for what may be over at the next attempt.
-        UnreachableError: for what will not.
-    """
+    """Ask for some bytes of a file, or for all of them if `span` is empty."""
     address = urlsplit(url)
     if address.username is not None or not address.hostname:
         raise UnreachableError(f"{spell_bare(url)}: expected https://HOST/FILE; a login belongs into ~/.netrc")

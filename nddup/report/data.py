@@ -168,7 +168,6 @@ def _numbered(sources: list[str]) -> dict[str, list[Any]]:
 
 
 def _by_document(size: int, rows: pa.Table, *columns: list[Any]) -> list[list[Any]]:
-    """Return for each of `size` documents the values of its rows in these columns, row after row."""
     width = len(columns)
     values: list[Any] = [None] * (width * len(rows))
     for at, column in enumerate(columns):

@@ -304,11 +304,6 @@ def _portions(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, A
 def _read(
     run: FinishedRun, clusters: Sequence[str], *, master: str | None
 ) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Return the members of clusters, the representative first, and the whole text of each.
-
-    Raises:
-        NddupError: if an input is gone or was changed since the run.
-    """
     wanted = pa.Table.from_arrays([pa.array(clusters, pa.string())], ["id"])
     members: dict[str, list[str]] = {cluster: [] for cluster in clusters}
     for row in run.sql(CLUSTER_MEMBERS, wanted=wanted).to_pylist():

@@ -264,11 +264,7 @@ def _read_rows(
     verdicts: Verdicts,
     content: Sequence[str],
 ) -> Iterator[pa.Table]:
-    """Yield the rows to write of a row group, in tables of about `GROUP_BYTES`; with tags, all rows.
-
-    Raises:
-        RewriteError: if a chosen row cannot be decoded: a page is damaged of a column that was not read for its text.
-    """
+    """Yield the rows to write of a row group, in tables of about `GROUP_BYTES`; with tags, all rows."""
     held: list[pa.Table] = []
     size, left = 0, len(chosen)
     for batch, start in batches:

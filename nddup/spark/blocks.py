@@ -235,11 +235,7 @@ def target_of(held: list[pa.RecordBatch]) -> int:
 
 
 def _binary(values: NDArray[np.generic], ends: NDArray[np.int64]) -> pa.Array:
-    """Return values as binary cells, of which the i-th ends before value `ends[i]`.
-
-    Raises:
-        ValueError: if the values have more bytes than 31 bits can count.
-    """
+    """Return values as binary cells, of which the i-th ends before value `ends[i]`."""
     offsets = np.zeros(len(ends) + 1, np.int32)
     if values.nbytes > np.iinfo(np.int32).max:
         raise ValueError(f"a batch of blocks holds at most 2 GiB, got {values.nbytes} bytes: use smaller Arrow batches")

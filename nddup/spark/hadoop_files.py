@@ -165,11 +165,7 @@ def _fetch_pieces(spark: SparkSession, files: Sequence[WholeFile], ending: str) 
 
 
 def _load(reader: DataFrameReader, paths: Sequence[str]) -> DataFrame:
-    """Return the rows of files, given as URIs; Spark takes names as they are, and gives them back as URIs.
-
-    Raises:
-        NddupError: if one went since it was listed, or became another kind of file, for which the JVM would wait.
-    """
+    """Return the rows of files, given as URIs; Spark takes names as they are, and gives them back as URIs."""
     try:
         for path in paths:
             if not is_remote(path):

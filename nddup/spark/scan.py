@@ -402,9 +402,6 @@ def _rewrite_files(
 
     Memory: per record of the file, five bytes where records are only left out, some 60 where it is tagged, and some 100
     for each span.
-
-    Raises:
-        NddupError: if a file cannot be opened, bytes are missing, or it cannot be rewritten.
     """
     held: dict[str, list[pa.RecordBatch]] = {}
     for row in rows_of(_split(batches, held, how.names)):

@@ -110,7 +110,6 @@ def _unknown(split: pa.Table, names: list[str]) -> list[str]:
 
 
 def _written(written: dict[str, int] | None, split: pa.Table) -> list[Finding]:
-    """Compare the number of records written with that of the documents of each part."""
     if written is None:
         return []
     counts: dict[Any, int] = {

@@ -191,7 +191,6 @@ def see_asked(run: FinishedRun, asked: SplitAsked, config: Config, read_columns:
 
 
 def _list_strata(run: FinishedRun, by: Sequence[str], config: Config, read_columns: ReadColumns) -> str:
-    """Return the query for the value of each document in each column."""
     text = "SELECT d.doc_id, CAST({place} AS BIGINT) AS place, CAST({value} AS STRING) AS value FROM documents AS d"
     policy = list(config.keep.read)
     asked = ", ".join(f"count({name}) AS {name}" for name in STORED)
@@ -368,7 +367,6 @@ def not_a_split(path: str) -> str:
 
 
 def _read_earlier(path: str) -> pa.Table:
-    """Read the documents of an earlier split and their parts."""
     try:
         rows = pq.read_table(Path(local_path(path)) / "split", columns=["doc_id", "part"])
     except (OSError, pa.ArrowException) as error:

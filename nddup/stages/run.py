@@ -316,7 +316,6 @@ def _sketch_metrics(source: EngineTable, made: Made, silent: Sequence[SilentFile
 
 
 def _write_lists(engine: RunEngine, found: RunTables) -> None:
-    """Write the files beside the tables: the clusters, the features and the lexicon as requested, and forced ids."""
     folder = engine.folder
     if engine.forced is not None:
         folder.write_text(FORCED_NOTE, engine.forced.dump())

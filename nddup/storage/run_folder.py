@@ -415,11 +415,7 @@ class RunFolder:
         return there
 
     def _refuse_links(self) -> None:
-        """Refuse a folder in which a name leads outside, or blocks who reads it: nddup writes neither.
-
-        Raises:
-            OutputError: if there is a link or special file.
-        """
+        """Refuse a folder in which a name leads outside, or blocks who reads it: nddup writes neither."""
         if link := self._storage.find_link(self.path):
             raise OutputError(f"{link}: is a link or a special file, which no run writes; the folder is not used")
 
@@ -439,11 +435,7 @@ class RunFolder:
         self._storage.write_text(self._at(f"{STAGES}/{name}.json"), _spell(note, indent=2) + "\n")
 
     def _marker(self) -> dict[str, Any]:
-        """Return what the marker of a finished run says.
-
-        Raises:
-            OutputError: if it is damaged.
-        """
+        """Return what the marker of a finished run says."""
         try:
             return _read_own(self._storage.read_text(self._at(COMPLETE)))
         except ValueError:
@@ -512,11 +504,7 @@ def _spell(value: Mapping[str, Any], *, indent: int | None = None) -> str:
 
 
 def _read_own(text: str) -> dict[str, Any]:
-    """Return the object that `_spell` wrote, without its digest; an earlier version wrote none.
-
-    Raises:
-        ValueError: if it is no object, or another than was written.
-    """
+    """Return the object that `_spell` wrote, without its digest; an earlier version wrote none."""
     value = load_object(text)
     said = value.pop("digest", None)
     if said is not None and said != digest(value):

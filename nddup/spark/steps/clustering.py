@@ -322,11 +322,7 @@ def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
 
 
 def _choose_miner(job: Job) -> str:
-    """Return the miner of the settings; where a Spark Connect server has no FP-Growth, say so and return `pivot`.
-
-    Raises:
-        ConfigError: if FP-Growth is asked for, but missing.
-    """
+    """Return the miner of the settings; where a Spark Connect server has no FP-Growth, say so and return `pivot`."""
     config = job.config.clusters
     if config.mode != "all" or config.miner == "pivot":
         return "pivot"
@@ -339,7 +335,6 @@ def _choose_miner(job: Job) -> str:
 
 
 def _mine(job: Job, mining: _Mining) -> Saved:
-    """Make SETS of all components: those mined in one task, and those spread over several."""
     whole = mining.graph.table.where("share is null")
     partitions = mining.matches.partitions
     found = problems.gather_problems(

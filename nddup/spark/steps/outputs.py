@@ -423,9 +423,6 @@ def _place(storage: OutputFiles, work: str, apart: str, written: Written) -> int
 
     Returns:
         The bytes of the files that Spark wrote.
-
-    Raises:
-        OutputError: if Spark wrote a file in parts.
     """
     there, total = set(storage.children(work)), 0
     for source, number in written.numbers.items():

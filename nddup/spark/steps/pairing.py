@@ -213,11 +213,7 @@ def find_pairs(
 
 
 def _compare(job: Job, comparing: _Comparing) -> Saved:
-    """Return COMPARED. One action; one more if there are links.
-
-    Raises:
-        CapacityError: if there are no leaders (`plan.comparison_limits`), and one feature took too many comparisons.
-    """
+    """Return COMPARED. One action; one more if there are links."""
     sketches = comparing.sketches
     is_by_levels = job.kind.finder == "levels"
     if is_by_levels:
@@ -300,11 +296,7 @@ def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: Compar
 
 
 def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: ComparisonLimits) -> Saved:
-    """Make FAMILY_PAIRS: the pairs of the families, and which sketches are given by leaders.
-
-    Raises:
-        CapacityError: if a family took more than `pairs.max_comparisons`.
-    """
+    """Make FAMILY_PAIRS: the pairs of the families, and which sketches are given by leaders."""
     finder, confirming = plan.finder_of(job.config), confirm_rule_of(job.config)
     rule = FamilyRule(job.threshold, finder and finder.keys, limits, confirming, job.config.keep.most_lost)
     texts = list_family_texts(job, comparing.documents, families, comparing.source)
