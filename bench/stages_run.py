@@ -9,19 +9,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from bench.processes import descendants
 from nddup.settings.load import load_config
+from nddup.spark.pairing import collapse
 from nddup.spark.run import SparkJob
 from nddup.spark.schemas import schema_of
 from nddup.spark.session import start_session
 from nddup.spark.session_access import access_of
 from nddup.spark.session_tables import CheckpointStore
 from nddup.spark.steps.clustering import keep_documents, mine_clusters
-from nddup.spark.steps.documents import take_documents
+from nddup.spark.steps.documents import Sources
 from nddup.spark.steps.pairing import find_pairs
 from nddup.spark.steps.state import SparkProgress
+from nddup.stages.run_engine import Made, Saved
 from nddup.tables import DOCUMENTS, RESULTS
 
 PATIENT = {"spark.network.timeout": "86400s", "spark.executor.heartbeatInterval": "3600s"}
@@ -56,6 +59,14 @@ class Measures:
         return result
 
 
+def _take_documents(documents: DataFrame) -> Made:
+    counts = collapse.SKETCH_COUNTS | {"rows": "count(*)"}
+    counted = documents.agg(*(F.expr(count).alias(name) for name, count in counts.items())).collect()[0]
+    found = {name: int(count or 0) for name, count in counted.asDict().items()}
+    saved = Saved(documents, found.pop("rows"), found, {})
+    return Made(saved={"documents": saved}, counts={}, own=Sources(saved, None, None))
+
+
 def main(documents: str, tables: str, local: str, said: str, *limits: str) -> None:
     """Run the stages that follow sketching, by the functions of a run; write their cost to the file `said`."""
     cores, profile, *given = limits
@@ -67,7 +78,7 @@ def main(documents: str, tables: str, local: str, said: str, *limits: str) -> No
     with CheckpointStore(spark, tables).opened(kept=list(RESULTS)) as store:
         job = SparkJob(spark, config, store, SparkProgress(spark, is_quiet=True))
         taken = measures.take(
-            "nodes", lambda: take_documents(spark.read.schema(schema_of(DOCUMENTS)).parquet(documents))
+            "nodes", lambda: _take_documents(spark.read.schema(schema_of(DOCUMENTS)).parquet(documents))
         )
         paired = measures.take("pairs", lambda: find_pairs(job, taken))
         clustered = measures.take("clusters", lambda: mine_clusters(job, taken, paired))

@@ -6,7 +6,6 @@
     joined, components of both   -->  changes, with the cause of each verdict that changed
     both pairs                   -->  pair_changes
     both members                 -->  set_changes
-    changes, and the later rows  -->  applied     the tables of the later run, of the earlier one's
 
 Most families are the same in both runs: only `joined`, one row a document, is as large as the runs.
 The tables of the earlier run have names that begin with `before_`.
@@ -216,26 +215,6 @@ SETS_MET = {
 }
 """Likewise of sets."""
 
-APPLIED = {
-    "documents": """
-        SELECT {row} FROM earlier_documents AS d ANTI JOIN (
-            SELECT doc_id FROM changes WHERE change = 'gone' UNION SELECT doc_id FROM ({later}) AS l
-        ) AS c ON d.doc_id = c.doc_id
-        UNION ALL {later}
-    """,
-    "keep": """
-        SELECT {row} FROM before_keep AS d ANTI JOIN (
-            SELECT doc_id FROM changes WHERE change = 'gone' UNION SELECT doc_id FROM ({later}) AS l
-        ) AS c ON d.doc_id = c.doc_id
-        UNION ALL {later}
-    """,
-    "families": """
-        SELECT d.name, d.doc_id, d.documents FROM earlier_families AS d ANTI JOIN family_changes AS c ON d.name = c.name
-        UNION ALL SELECT c.name, c.doc_id, c.after AS documents FROM family_changes AS c WHERE c.after > 0
-    """,
-}
-"""What the tables of the earlier run become when a diff is applied to them."""
-
 HAS = {"documents": "has_row", "keep": "has_keep"}
 """The column of `joined` that says whether the rows of a table differ."""
 
@@ -339,20 +318,6 @@ def diff_runs(engine: Engine, rule: DiffRule) -> None:
 def list_later(name: str) -> str:
     """Return the query for the rows of `documents`, without `doc_key`, or of `keep` that the earlier run lacks."""
     return LATER.format(name=name, row=_listed(ROWS[name]), has=HAS[name])
-
-
-def apply_diff(name: str) -> str:
-    """Return the query for a table of the later run, made of the earlier run's and the diff.
-
-    An engine answers it after `diff_runs`; for `documents` it must see `earlier_documents`, with all their columns, for
-    `families` `earlier_families`, as the answer has them.
-
-    Args:
-        name: `documents`, without `doc_key`; `keep`; or `families`: name, kept document, number of documents.
-    """
-    if name not in ROWS:
-        return APPLIED[name]
-    return APPLIED[name].format(row=_listed(ROWS[name]), later=list_later(name))
 
 
 def _listed(columns: Sequence[str]) -> str:

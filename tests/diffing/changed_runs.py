@@ -9,11 +9,33 @@ import pyarrow.parquet as pq
 
 from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
+from nddup.stages.diff_runs import ROWS, list_later
 from tests.finished_runs import write_rows
 
 POLICIES: tuple[Any, ...] = ("longest", "first", "first-id", ["-score:number"])
 
 CHANGES = ("come", "go", "text", "values", "order", "threshold", "policy", "same", "forced")
+
+
+APPLIED = {
+    "documents": """
+        SELECT {row} FROM earlier_documents AS d ANTI JOIN (
+            SELECT doc_id FROM changes WHERE change = 'gone' UNION SELECT doc_id FROM ({later}) AS l
+        ) AS c ON d.doc_id = c.doc_id
+        UNION ALL {later}
+    """,
+    "keep": """
+        SELECT {row} FROM before_keep AS d ANTI JOIN (
+            SELECT doc_id FROM changes WHERE change = 'gone' UNION SELECT doc_id FROM ({later}) AS l
+        ) AS c ON d.doc_id = c.doc_id
+        UNION ALL {later}
+    """,
+    "families": """
+        SELECT d.name, d.doc_id, d.documents FROM earlier_families AS d ANTI JOIN family_changes AS c ON d.name = c.name
+        UNION ALL SELECT c.name, c.doc_id, c.after AS documents FROM family_changes AS c WHERE c.after > 0
+    """,
+}
+"""What the tables of the earlier run become when a diff is applied to them."""
 
 
 class State(NamedTuple):
@@ -199,3 +221,17 @@ def unlike(one: State, other: State) -> set[str]:
         for state in (one, other)
     ]
     return {doc_id for doc_id, *_ in seen[0] ^ seen[1]}
+
+
+def apply_diff(name: str) -> str:
+    """Return the query for a table of the later run, made of the earlier run's and the diff.
+
+    An engine answers it after `diff_runs`; for `documents` it must see `earlier_documents`, with all their columns, for
+    `families` `earlier_families`, as the answer has them.
+
+    Args:
+        name: `documents`, without `doc_key`; `keep`; or `families`: name, kept document, number of documents.
+    """
+    if name not in ROWS:
+        return APPLIED[name]
+    return APPLIED[name].format(row=", ".join(f"d.{column}" for column in ROWS[name]), later=list_later(name))

@@ -13,11 +13,11 @@ import pytest
 from nddup.diffing.diff_tables import diff_finished
 from nddup.engines.duck import DuckRun
 from nddup.engines.engine import FinishedRun
-from nddup.stages.diff_runs import apply_diff
 from nddup.tables import DOCUMENTS
 from tests.diffing.changed_runs import (
     CHANGES,
     State,
+    apply_diff,
     causes_plainly,
     change,
     changed_verdicts,

@@ -7,8 +7,9 @@ import pyarrow as pa
 from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import Engine
 from nddup.matching.threshold import Threshold
-from nddup.stages.diff_runs import DiffRule, apply_diff, diff_runs, join_runs, list_later, see_names
+from nddup.stages.diff_runs import DiffRule, diff_runs, join_runs, list_later, see_names
 from nddup.tables import DOCUMENTS, KEEP, MEMBERS, NAMES, PAIRS
+from tests.diffing.changed_runs import apply_diff
 from tests.engine_rows import rows_of, see_rows, see_table
 
 LIKE = Threshold("overlap", 2, 1, is_count=True, size=9)

@@ -2,7 +2,6 @@
 
     files, texts --sketch_documents-->  documents, rejects    each record read once; equal sketches collapsed
     documents    --name_nodes-->        nodes                 one a distinct sketch
-    a folder     --take_documents-->    the documents of a finished run; `reopen_inputs` opens its files again
     files        --find_lexicon-->      Lexicon               counted in the collection, or taken from another run
 
 How Spark splits files depends on the number of cores. The settings that decide it are fixed while files are read, and
@@ -383,16 +382,6 @@ def _count_new(made: _Made, old: OldTables) -> New:
     documents = made.documents.table.where(F.col("doc_key") >= old.n_records).count()
     reasons = {reason: n - old.reasons.get(reason, 0) for reason, n in made.rejects.noted["reasons"].items()}
     return New(documents, {reason: n for reason, n in reasons.items() if n > 0})
-
-
-def take_documents(documents: DataFrame) -> Made:
-    """Start from the DOCUMENTS of a finished run, under the settings of the job. One action."""
-    counts = collapse.SKETCH_COUNTS | {"rows": "count(*)"}
-    counted = documents.agg(*(F.expr(count).alias(name) for name, count in counts.items())).collect()[0]
-    found = {name: int(count or 0) for name, count in counted.asDict().items()}
-    rows = found.pop("rows")
-    saved = Saved(documents, rows, found, {})
-    return Made(saved={"documents": saved}, counts={}, own=Sources(saved, None, None))
 
 
 def name_nodes(job: Job, documents: Saved) -> Documents:
