@@ -42,7 +42,6 @@ class Side:
 
     Attributes:
         path: its path as the user gave it.
-        collection: its files.
         config: settings for reading them.
         labels: source -> the part of the matrix that it belongs to.
     """
@@ -72,10 +71,7 @@ class Items:
 
     Attributes:
         ids: unique id of each; `source#record` if the record has none, or an earlier record has the same id.
-        sources: file of each.
-        texts: text of each.
         parts: their shingles, in parts of consecutive items.
-        rejects: REJECTED.
         renamed: number of items renamed because an earlier item has the same id.
     """
 

@@ -60,11 +60,8 @@ class Shared:
 
     Attributes:
         rows: SHARED, n rows.
-        ids: id of each document.
-        sources: file of each document.
         holders: the documents in the form that `judge` takes.
         documents: number of all documents of A.
-        rejects: REJECTED.
         is_all_read: whether no reject may hold a text.
         records: (n,), the place of each document in its file, from 1.
         counts: the number of records of each file.

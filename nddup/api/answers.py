@@ -367,8 +367,6 @@ def make_again(  # noqa: PLR0913 - the parts of a run
 
     Args:
         documents: DOCUMENTS of the run, in any order.
-        rejects: REJECTS of the run.
-        metrics: metrics of the run.
         threshold: a share such as `0.9`, or a count such as `180`, as in `pairs.threshold`.
         pairs: PAIRS of the run, where the resemblance of all shingles decided them.
         forced: the documents of `keep.force`, as `forced_of` gives them.
@@ -473,8 +471,6 @@ def fill_lsh(
     """Return a `datasketch.MinHashLSH` that holds every document with a signature, under its id.
 
     Args:
-        documents: DOCUMENTS of the run.
-        config: settings of the run.
         threshold: threshold of the index; None: that of the run.
         storage_config: where datasketch keeps the index, such as `{"type": "redis", …}`; None: in memory.
 

@@ -260,7 +260,6 @@ def list_documents(
 
     Args:
         policy: `keep.policy`, a word or columns.
-        prefer: `keep.prefer`.
         by_text: whether texts confirm pairs: then `sequence` is equal for equal texts only; else it is null.
         is_forced: whether there is a table FORCED.
     """

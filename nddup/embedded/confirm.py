@@ -300,7 +300,6 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
         workers: each family is searched by one thread.
         confirmer: compares texts, where these confirm pairs; the matches are then candidates.
-        most_lost: `keep.max_lost`.
 
     Returns:
         All matches, and the components given by leaders.

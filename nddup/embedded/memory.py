@@ -65,7 +65,6 @@ class Memory:
         """Require what the documents take while pairs and clusters are found, and count it in every later step.
 
         Args:
-            documents: their number.
             postings: the ids of all their sketches.
             is_copied: whether these were taken out of what was read, without its rejects: they are then in memory.
         """

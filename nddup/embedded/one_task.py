@@ -100,7 +100,6 @@ class Deciding:
     """What a task needs to know besides its rows.
 
     Attributes:
-        config: of the run.
         forced: the documents of `keep.force`.
         memory: bytes that the task may take.
         matches: the candidates that an earlier task found; the texts that these need are then among the rows.

@@ -199,7 +199,6 @@ class Reader:
             documents: `KEPT_COLUMNS` and others, of rows of DOCUMENTS in their order; `doc_key` is that of the record
                 that holds the content.
             parts: PARTS of the pass that numbered them.
-            form: `output.kept`.
         """
         contents = self.workers.scan(self.collection, Contents(self.text, form), self.limits)
         documents = documents.sort_by("doc_key")

@@ -69,7 +69,6 @@ class Rewriter(NamedTuple):
     """Writes the files of a collection again.
 
     Attributes:
-        collection: the files.
         verdicts: VERDICTS of all their records.
         is_tagging: whether every record is written, with its tags; else only those that stay.
         is_first: whether files may go on after the last record that was read (`input.limit`).
@@ -163,14 +162,9 @@ class RewrittenFile:
 
     Attributes:
         head: the head of the file.
-        entry: the file.
-        folder: where it is written.
         verdicts: the path of an Arrow file with VERDICTS.
         rows: where the rows of this file begin and end in VERDICTS.
         is_tagging: as of `Rewriter`.
-        is_first: likewise.
-        cutting: likewise.
-        added: likewise.
     """
 
     head: FileHead

@@ -115,7 +115,6 @@ def score_curve(bands: list[Band], width: float, found: int) -> list[dict[str, A
 
     Args:
         bands: counts `reference`, `common` and `together` of each band of the score, highest band first.
-        width: width of a band.
         found: number of pairs of the run.
 
     Returns:
@@ -232,8 +231,6 @@ class UniquePairs:
 
     Attributes:
         run: the run, with the answers that the comparison keeps.
-        folder: folder of the run.
-        config: settings of the run.
         most: most rows of each list.
     """
 
@@ -331,7 +328,6 @@ def evaluate_run(
     Args:
         truth: the list's file, plain or compressed.
         options: how to read the list, and the limits of the lists written.
-        steps: progress; None: silent.
 
     Returns:
         The content of `evaluation.json`.

@@ -116,7 +116,6 @@ def make_truth(path: str, asked: Asked, output: str, steps: Steps) -> Truth:
     """Write the pairs of a run's documents whose texts are alike by edit distance.
 
     Args:
-        path: the run's folder.
         output: path of the CSV file to write: comments, a header `id_a,id_b,similarity`, then a pair per line, in the
             order of the ids.
 

@@ -159,7 +159,6 @@ class KernelFolder:
     """A folder that may hold compiled kernels.
 
     Attributes:
-        path: of the folder.
         above: the folder with the sources, if this one lies in it; else empty.
         mode: the permissions with which it is made: kernels of an installation serve all users.
     """

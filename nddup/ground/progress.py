@@ -100,7 +100,6 @@ class Steps:
     """Shows the steps of one command, one after another; a context manager.
 
     Args:
-        command: its name.
         count: number of its steps, at most.
     """
 

@@ -404,7 +404,6 @@ def parse_size(value: int | str, *, unit: str = "b", least: int = 1) -> int:
     Args:
         value: such as 64MB or 64m.
         unit: of a text without a unit.
-        least: the smallest size.
 
     Raises:
         ValueError: if the text is not a number with an optional unit, or the size is less than `least`.

@@ -208,7 +208,6 @@ def kernel_folders(source: str, below: str = "") -> list[KernelFolder]:
     They are that of NUMBA_CACHE_DIR, `__pycache__` beside the source, and that of the user.
 
     Args:
-        source: path of the file.
         below: a folder in those that serve several source files.
     """
     given, own, beside = os.environ.get(KERNELS), _cache_place(), Path(source).absolute().parent

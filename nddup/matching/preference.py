@@ -100,7 +100,6 @@ def order_key(values: Sequence[str | None], columns: Sequence[PolicyColumn]) -> 
 
     Args:
         values: one for each column, None where missing.
-        columns: of the policy.
 
     Example:
         >>> columns = [parse_column("-score:number")]
@@ -141,7 +140,6 @@ class Order(NamedTuple):
 
     Attributes:
         policy: a word of `keep.policy`; empty if there are columns.
-        columns: of the policy.
         prefer: globs of sources, as regular expressions; a document that matches an earlier one comes first.
     """
 
@@ -190,7 +188,6 @@ def word_key(policy: str, value: Callable[[str], Any]) -> Any:  # noqa: ANN401 -
     """Return the key of documents by a word of `keep.policy`: the smaller come first.
 
     Args:
-        policy: the word.
         value: returns numbers of the documents by their name: `doc_key`, `length` in tokens, `url_length` (`NO_LENGTH`
             without an address) or `moment`; int64 arrays, or columns of Spark: what takes `+`, `-`, `*` and `%`.
     """
@@ -211,7 +208,6 @@ def values_of(
     """Return the values of a document, column by column.
 
     Args:
-        columns: of the policy.
         derived: the values of the columns `DERIVED`, in that order.
         read: the values of the columns that are read from the record, in order.
     """

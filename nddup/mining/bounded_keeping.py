@@ -137,7 +137,6 @@ def keep_bounded(
     precedes: these are compared with it too. A copy that is forced out may lose all, so it is compared with all.
 
     Args:
-        family: the n documents.
         by_policy: (n,), the documents in the order of the keep policy: forced to be kept first, forced out last.
         confirm: compares texts; None: the sketches decide.
         max_near: near pairs after which documents are compared with heads only.

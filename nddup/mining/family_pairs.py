@@ -95,7 +95,6 @@ def lead_confirmed(
         family: the sketches, and when two of them are candidates.
         by_policy: (n,), the documents in the order the keep policy prefers them.
         always: (n,), the documents that lead whatever is near them.
-        confirm: compares texts.
 
     Returns:
         Whether each document leads, (n,), and the index of the leaders, as `leaders.choose_leaders` does.
@@ -252,7 +251,6 @@ def connect_sketches(sketches: Ragged, totals: NDArray[np.int32], threshold: Thr
     Args:
         sketches: n rows, ids ascending in each.
         totals: as of `pair_family`.
-        threshold: likewise.
 
     Cost: that of `pair_family`, but two sketches known to be connected are not compared.
 
@@ -293,7 +291,6 @@ def lead(
     Find the pairs of a component that is known to be large: those of leaders, and of removed documents with a kept one.
 
     Args:
-        component: the documents.
         threshold: when two are near-duplicates, or candidates.
         max_near: as of `keep_bounded`.
         choosing: what else decides. A limit of what may be lost needs `confirm`.
@@ -404,7 +401,6 @@ def search_families(batches: Batches, *, rule: FamilyRule, confirm_of: ConfirmOf
     Args:
         batches: rows of SEARCHED with the columns `FAMILY_COLUMNS`, and `tokens`, array<long>, by the rule; the rows of
             a family one after another, in the order of the keep policy.
-        rule: how pairs are found.
         confirm_of: compares texts, where these confirm pairs and are not in the rows.
 
     Cost: of each family that of `pair_family`; one family is in memory.

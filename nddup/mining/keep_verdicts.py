@@ -165,7 +165,6 @@ def decide(placed: Placed, *, by_sets: bool) -> Verdicts:
     """Decide for each document whether it is kept, and if not, for which document it is removed.
 
     Args:
-        placed: the documents.
         by_sets: whether equal sketches stand for equal sets of shingles, so that a copy loses nothing.
 
     Example:

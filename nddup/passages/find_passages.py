@@ -55,7 +55,6 @@ class Source(NamedTuple):
     """The records to be read: their files, the settings, and of a run its kept documents.
 
     Attributes:
-        collection: the files.
         config: settings for reading them, and of passages.
         kept: `doc_id`, `source`, `record` of the documents that a run kept, as a table of the engine; None where all
             records count.

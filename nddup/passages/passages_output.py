@@ -75,7 +75,6 @@ class Told(NamedTuple):
         covered, cut: tokens under repeated windows, and those that may be cut.
         second_copies: windows, none the first, of which no token may be cut.
         dropped: documents that are not written.
-        rejects: their number.
         first_reject: the first row of REJECTS.
         shown: the first `SHOWN` rows of PASSAGES.
         of_run: whether the documents are those that a run kept.

@@ -59,8 +59,6 @@ def read_head(
         head: the start of the file, decompressed; it may end anywhere.
         format: a name in FORMATS; None to detect.
         record: local name of the record element. If given, it overrides the format's, as do the next three.
-        id: path of the id.
-        url: path of the URL.
         content: one path, several as a tuple, or several separated by commas. If given, the title fields of the format
             are not used.
         charset: the user's setting. It overrides the declaration of the file (not a byte order mark). If the content

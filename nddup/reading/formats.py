@@ -168,8 +168,6 @@ class Format:
         name: as in `input.format`.
         kind: how files are cut and records parsed.
         record: local name of the record element.
-        id: path of the id.
-        url: path of the URL.
         title: paths of titles, which come before the content; a record with titles only is rejected.
         content: paths of the content; a record in which none matches is rejected.
         is_markup: True for HTML, False for plain text, None to test each document.
@@ -312,7 +310,6 @@ class FileHead:
 
     Attributes:
         format: the format, with its paths complete.
-        encoding: codec of the file.
         separator: the bytes at which the file is cut: the end tag of a record as most records spell it, `/>` if all are
             empty elements, or a newline. For a table, the bytes between its fields.
         tag: the name in the start tag of a record, as spelled in the file.

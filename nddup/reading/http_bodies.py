@@ -52,7 +52,6 @@ def decode_body(body: bytes, encodings: Sequence[str], limit: int) -> bytes:
     r"""Return a body without its encodings.
 
     Args:
-        body: as stored.
         encodings: their names in any case, in the order in which they were applied; unknown ones too.
         limit: bytes after which decoding stops; a result with more bytes is not whole.
 

@@ -95,7 +95,6 @@ def read_rows(data: bytes, is_entry: Callable[[Sequence[str]], bool]) -> Rows:
     r"""Return the rows of a list.
 
     Args:
-        data: the whole file.
         is_entry: whether cells hold what the caller looks for; the delimiter with most such rows is taken.
 
     Raises:
@@ -160,9 +159,6 @@ def require_known(origin: str, first: Sequence[str], unknown: int, number: int, 
     """Refuse a list none of whose ids is a document, and with `all_known` one of whose ids any is not.
 
     Args:
-        origin: of the list.
-        first: the first unknown ids.
-        unknown: their number.
         number: of all ids.
         all_known: whether all must be known.
 
@@ -178,7 +174,6 @@ def require_one(origin: str, words: Mapping[Key, str], named: Mapping[Key, Key])
     """Return what a list says of each document, or pair; refuse two spellings of one of which it says two things.
 
     Args:
-        origin: of the list.
         words: what it says of each id, or pair of ids, as they are spelled.
         named: the document, or pair, that each of them names; what is not named is left out.
 

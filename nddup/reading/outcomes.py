@@ -173,7 +173,6 @@ def make_record(
         fields: each part of the content, and whether it is markup; at least one. An empty one beside others is left
             out: a record with an empty title is one without a title.
         charset: label from an HTTP header.
-        start: excerpt for a reject.
 
     Returns:
         The record; a reject if the id is longer than MAX_ID_LENGTH.

@@ -243,7 +243,6 @@ def read_batches(
     is the longest value of a dictionary; fewer where a part of a group has longer values than the others.
 
     Args:
-        raw: the same.
         group: the number of the row group.
         names: of columns; None for all.
         max_record: the most bytes of a record.

@@ -221,7 +221,6 @@ class PlainText(NamedTuple):
     """The text of a record.
 
     Attributes:
-        text: the text.
         replaced: the number of bytes that could not be decoded, each of which is one U+FFFD in the text.
         stripped: the number of fields of unknown kind of which markup was removed.
         guessed: the number of fields whose encoding is a guess (`charsets.Encoded`): their text may be garbage.

@@ -386,10 +386,8 @@ def parse_warc(chunk: bytes, *, max_record: int, wanted: Wanted = ALL, offset: i
     of it where that is a document.
 
     Args:
-        chunk: from `cut_warc`.
         max_record: the most bytes that a payload may expand to.
         wanted: which statuses are read, and which header fields are wanted: those of the archive, else those of HTTP.
-        offset: from `cut_warc`.
 
     Returns:
         The id from WARC-TREC-ID or WARC-Record-ID, the URL from WARC-Target-URI, the payload with its transfer and

@@ -72,7 +72,6 @@ class Element:
     Attributes:
         path: local names from the root to the element.
         tag: the name as spelled in the file.
-        attributes: values by local name.
         namespaces: declarations on the element, by prefix; "" is the default.
         is_empty: whether the tag is self-closing.
         parent: the index of the parent element; -1 for the root.

@@ -25,8 +25,6 @@ class RemoteFile(NamedTuple):
     """A file as it was listed.
 
     Attributes:
-        url: its address.
-        size: in bytes.
         modified: when it was last written, in milliseconds; 0 where its server does not say.
         version: its ETag, or the hash of its content; empty where its server says neither.
     """

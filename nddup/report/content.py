@@ -122,7 +122,6 @@ class Content:
 
     Attributes:
         path: path of the run, without a login.
-        metrics: metrics of the run.
         clusters: CLUSTERS, largest first. A cluster's `rank` is its row here.
         listed: LISTED, by rank and place. Places count the listed documents of a cluster from 0, its representative
             first.
@@ -278,7 +277,6 @@ def find_nearest_sets(families: Iterable[Family], members: Sequence[Sequence[str
     """Find for each cluster the earlier cluster of its family that shares most documents with it, and how many.
 
     Args:
-        families: families of `find_families`.
         members: documents listed of each cluster, by rank.
 
     Returns:

@@ -230,7 +230,6 @@ def find_closest(engine: Engine, decisive: Decisive, number: int) -> list[Close]
     Args:
         engine: with the tables `pairs` and `documents`, of a finished run or of one that is being made.
         decisive: the value that is compared with the threshold.
-        number: most pairs.
 
     Cost: a pass over `pairs`; another where the first `EACH * number` rows are of fewer pairs of groups.
     """

@@ -78,9 +78,7 @@ def draw_page(  # noqa: PLR0913
     """Return a page.
 
     Args:
-        title: of the window.
         body: what stands between header and footer.
-        links: the navigation.
         label: of what kind the page is, beside the name of the program.
         sheet: address of the style sheet; None: it stands in the page, which is then one file.
         script: addresses of scripts, the first of which runs before anything is drawn.

@@ -284,7 +284,6 @@ def replaced_totals(stored: pa.Table, old: pa.Table) -> Totals:
     """Return the totals of stored components; those of one document are computed from its row in STATE.
 
     Args:
-        stored: DIGESTS of the components.
         old: STATE of their documents, each with its `doc_id`.
     """
     found = dict.fromkeys(COLUMNS, (0, 0))

@@ -121,7 +121,6 @@ class Change:
     Attributes:
         tables: tables of `layout.SEGMENT` by name, without postings.
         gone: numbers of the removed documents, ascending.
-        components: number of components made.
         totals: by table, what is added to its row count and digest.
         counts: candidates, touched documents, and changes by cause.
         shingled: the new rows of SHINGLES.

@@ -60,7 +60,6 @@ def read_given(inputs: Inputs, read: tuple[str, ...] = ()) -> Given:
     """Return paths as a list, and texts by id or a table as TEXTS.
 
     Args:
-        inputs: what is given.
         read: the columns of a table that are stored with its rows.
 
     Raises:

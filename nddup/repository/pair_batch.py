@@ -99,7 +99,6 @@ def count_common(
     Args:
         snapshot: the version that holds the stored nodes.
         ends: (k, 2), stored nodes, or names of new texts.
-        given: the new texts.
         rule: the least resemblance.
 
     Cost: the texts of candidates whose sizes allow the resemblance are read, and merged pair by pair; a thread holds a

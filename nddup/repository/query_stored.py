@@ -288,7 +288,6 @@ def spell_matches(matches: pa.Table, *, bands: bool, several: bool) -> str:
     """Return a line for each query: the documents it is like, by band, or each with its resemblance.
 
     Args:
-        matches: MATCHES.
         bands: whether bands were asked for.
         several: whether the matches come from several repositories.
     """

@@ -341,7 +341,6 @@ def write_segment(repo: Place, version: int, tables: Mapping[str, pa.Table], shi
     """Write a new segment; no reader sees it until a commit names it.
 
     Args:
-        repo: the repository.
         version: the version that will name it first.
         tables: some of `layout.SEGMENT`; the others have no rows.
         shingled: the rows of SHINGLES.

@@ -131,7 +131,6 @@ def read_texts(
     """Return STORED_TEXTS of documents, read again from the inputs.
 
     Args:
-        path: the run's folder.
         documents: where the text of each document stands, by doc_id.
         master: the Spark master that the user asked for, or None; Spark starts only if the run or its inputs need it.
         is_whole: whether to keep the whole of each text, not its first `read_again.CHARACTERS`.

@@ -50,9 +50,6 @@ class _Described(NamedTuple):
 def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | None = None) -> str:
     """Return a text for the terminal: one paragraph per file, then the files that were left out.
 
-    Args:
-        steps: progress; None: silent.
-
     Raises:
         ConfigError: if an input is missing, or no file can be understood.
 

@@ -154,7 +154,6 @@ def summarise(metrics: RunMetrics, path: str, *, report: str | None = None, reje
     """Return the table at the end of a run: numbers read, rejected, found and kept, and the folder of the results.
 
     Args:
-        path: the run's folder.
         report: path of the report's page, if there is one.
         rejects: sentences of `first_rejects`, if the run can be opened.
     """

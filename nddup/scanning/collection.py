@@ -208,7 +208,6 @@ def find_files(files: Files, inputs: list[str], options: InputOptions, *, batche
 
     Args:
         files: how the engine lists and opens them; `read_head` and `read_part` are called from several threads.
-        options: the settings `input`.
         batches: these inputs by the names of their batches, if they have any.
 
     Raises:

@@ -275,7 +275,6 @@ class InputFile:
     Attributes:
         path: how the engine opens it: a URI for Spark, a local path for the engine without Spark.
         source: its name in the tables.
-        size: stored bytes.
         modified: time of its last change, in milliseconds of its file system's clock.
         version: what a server says that changes with its content; empty for files of this machine.
     """

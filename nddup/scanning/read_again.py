@@ -249,7 +249,6 @@ def choose_documents(rows: Iterable[Any], sizes: Mapping[str, int], *, most: int
     Args:
         rows: of `nddup.stages.report_texts.list_shown`, in any order.
         sizes: stored bytes of each source.
-        most: most documents.
         most_bytes: most stored bytes of all files that hold them.
 
     Returns:

@@ -399,7 +399,6 @@ def read_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: i
     Args:
         batches: of CHUNKS, in file order within a split.
         head: as for `read_blocks`.
-        max_record: likewise.
     """
     numbering = _Numbering()
     for batch in batches:

@@ -23,10 +23,7 @@ class RowBlock(Block):
     """The records of some rows of a file.
 
     Attributes:
-        rows: the rows.
-        name: of the file.
         seq: (n,), the number of each record in the file.
-        head: of the file.
         max_record: the most bytes of a record.
     """
 

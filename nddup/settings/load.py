@@ -58,7 +58,6 @@ def load_config(
 
     Args:
         path: of the file, or the name of a profile; a file of that name comes first.
-        assignments: the assignments, in order.
         variables: of the environment; the file overrides those that are settings.
 
     Raises:

@@ -522,7 +522,6 @@ def why_estimated(pairs: Mapping[str, Any], sketch: Mapping[str, Any]) -> str:
 
     Args:
         pairs: the section, of a run or of settings; what an earlier version did not write has its default.
-        sketch: likewise.
 
     Example:
         >>> why_estimated({"measure": "overlap"}, {"kind": "min-s"})

@@ -236,7 +236,6 @@ def list_tokens(text: str, unit: str, ignore: tuple[str, ...] = ()) -> list[str]
     """Return the tokens of a text that shingles are made of, in order: its words, or its characters.
 
     Args:
-        text: any text.
         unit: `word`, as `tokenise`; or `char`, each word character with its marks, and one blank for everything between
             two words.
         ignore: names of `respelling.IGNORED`. A number is a word of digits alone in both units.

@@ -122,7 +122,6 @@ def pack(
         targets: (n,), int32 in [0, partitions).
         columns: arrays of shape (n,). They must include the lengths of each ragged column.
         ragged: ragged arrays of n rows.
-        partitions: number of targets.
 
     Returns:
         A batch with `target` and the columns; the rows of a target keep their order. Cost: linear.

@@ -221,9 +221,6 @@ class _SparkTables(SparkEngine, FinishedRun):
 class SparkRun(_SparkTables):
     """A run in a folder that Spark opens.
 
-    Args:
-        path: the run's folder.
-
     Attributes:
         session: a session beside the caller's with the same SQL settings; tables given to `see` are DataFrames of it.
 

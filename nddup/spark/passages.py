@@ -134,8 +134,6 @@ def place_documents(texts: DataFrame, ranked: DataFrame, *, partitions: int, doc
     Args:
         texts: the documents, and perhaps others.
         ranked: their names and ranks, and whether each is written as text.
-        partitions: number of tasks.
-        documents: their number.
 
     Schema in:   doc_key long, text string, …; `NAMED`, …
     Schema out:  PACKED, of texts; `NAMED`, of names

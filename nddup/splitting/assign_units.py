@@ -140,7 +140,6 @@ def assign_units(units: Units, shares: Sequence[Fraction], *, seed: int) -> Assi
     k_s that all parts have in common. Without strata, the part that lacks most documents has the greatest score.
 
     Args:
-        units: the units.
         shares: (P,), of the parts; positive, of sum 1.
         seed: another gives another split of the same sizes.
 

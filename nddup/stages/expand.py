@@ -52,8 +52,6 @@ def expand(engine: Engine, *, threshold: Threshold, expand_limit: int, confirm: 
     Args:
         engine: with the tables `nodes` (NODES) and `matches`: the pairs of distinct sketches with all of `TOLD`, null
             where it is not known.
-        expand_limit: `pairs.expand_limit`.
-        confirm: `pairs.confirm`.
 
     Cost: linear in the rows that result. On Spark shuffles of the nodes once, and of the matches for each side of the
         joins on node.

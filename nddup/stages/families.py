@@ -294,7 +294,6 @@ def _find_extremes(
     Args:
         values: (n,), strings.
         runs: (n,), ascending from 0; rows of one run are compared.
-        count: number of runs.
     """
     valid = np.asarray(pc.is_valid(values))
     kinds = np.full(len(values), OTHER, np.int8)

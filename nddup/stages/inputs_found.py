@@ -66,7 +66,6 @@ def with_columns(
     """Return a collection whose records are read with the values of these columns, in place of any others.
 
     Args:
-        paths: the columns.
         asked: what asks for them, for the message.
         is_added: whether the files are added to others, which may have the columns.
 

@@ -85,7 +85,6 @@ def require_few_losses(
 
     Args:
         ask: returns an engine with the tables `documents` and `rejects`; called only if there are rejects that count.
-        documents: their number.
         reasons: number of rejects that count, by reason.
         limits: `input.max_unreadable` and `input.max_rejects`.
         source: what was read; files without a document are looked for in a Collection only.
@@ -122,7 +121,6 @@ def require_few_rejects(
     records of `NO_DOCUMENTS`: most records of many crawls are images, scripts and redirects.
 
     Args:
-        documents: their number.
         reasons: number of rejects that count, by reason.
         limit: `input.max_rejects`, the largest share of the records that may be rejects, and of the bytes of files that
             gave no document; None allows any.

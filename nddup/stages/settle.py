@@ -128,7 +128,6 @@ def settle(engine: Engine, *, renames: bool, many: int, like: int = 1, without: 
         engine: with the tables `good`: doc_key, doc_id, source, record, content_fingerprint, is_made (the record has no
             id) and any others; `repeats` (REPEATS); `taken` (TAKEN), unless `like` is 0. It gets `settled`.
         renames: whether a later record of other content becomes a document.
-        many: the number of records.
         like: the number of ids that are like made-up names; 0: none.
         without: whether the documents named in the table `taken_out` (doc_id, each once) leave the collection once all
             have their names.
@@ -151,7 +150,6 @@ def list_documents(engine: Engine, *, many: int, nested: int = 0) -> EngineTable
 
     Args:
         engine: with `settled`, in which `sketch_fingerprint`, and `parent` where records are nested.
-        many: the number of records.
         nested: the number of records with a `parent`.
 
     Cost: on Spark a shuffle of narrow rows, by fingerprints. From `heavy_keys.WORTH` documents to `HEAVY` the documents

@@ -124,7 +124,6 @@ def split_units(engine: Engine, rule: SplitRule) -> dict[str, int]:
         engine: with `documents`, `pairs` and `keep` of a run; `fixed` and `earlier` (doc_id, part), of any documents
             and with parts of the rule only; `strata` (doc_id, place, value), for each document a row for each column
             of --by; and `by_columns` (place, name). It gets `split` and `shares`.
-        rule: how it is split.
 
     Returns:
         The `COUNTS` of SPLIT.

@@ -52,7 +52,6 @@ class KeptFiles(NamedTuple):
     Attributes:
         records: of each file; the last has those that are left.
         files: their greatest number.
-        form: `output.kept`.
     """
 
     records: int

@@ -184,7 +184,6 @@ def write_table(
     """Write the table of this name as Parquet to a folder of this machine, in place of what is there.
 
     Args:
-        path: of the folder.
         on_rows_written: called as they are written.
         before: whose files stand for its first rows where these are unchanged; the others have `ROWS` rows at most, so
             that a later table can begin with them.

@@ -256,8 +256,6 @@ class LocalStorage:
         """Concatenate files into one, replacing what is there.
 
         Args:
-            paths: the files, in order.
-            target: the file to write.
             without: bytes to leave out at the end of each.
 
         Raises:

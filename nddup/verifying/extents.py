@@ -165,7 +165,6 @@ def find_repeated(
         offsets: (n + 1,), the tokens of document i are `hashes[offsets[i]:offsets[i + 1]]`.
         hashes: (t,), the hash of each token.
         ranks: (n,), the place of each document in the order of preference.
-        length: tokens of a window.
         within: whether places in one document are a repetition too.
 
     Cost: log2(length) passes over the tokens and three sorts of the windows; some 100 bytes a token.

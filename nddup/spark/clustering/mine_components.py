@@ -71,7 +71,6 @@ def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFra
     Args:
         transactions: the transactions of one fit; the items of each are distinct.
         least: the smallest support, a count of at least 1.
-        count: the number of transactions.
 
     Schema out:  ordinal long, mask long (bits are positions), support long
     Actions:   the fit itself (MLlib counts items and builds its trees); the listing is lazy.

@@ -38,7 +38,6 @@ def number(records: DataFrame, offsets: DataFrame, splits: int = 0, many: int = 
         records: all records, as any consumer gives them that makes a row of each.
         offsets: how many records precede each split.
         splits: number of rows of the offsets.
-        many: number of records.
 
     Schema in:   source string, split long, seq long, doc_id string, reason string, …; OFFSETS of the same
     Schema out:  the same, doc_key long, record long, is_made boolean (the record has no id); doc_id not null where
