@@ -27,6 +27,7 @@ from nddup.reading.reference_lists import (
 )
 from nddup.reading.streams import compression_of, expand_head
 from nddup.scanning.input_files import InputFile, Listing
+from nddup.storage.claim import FolderFiles
 
 STEP = 100
 """Points per unit of the curve over the run's own resemblance: one every 1/100."""
@@ -248,14 +249,8 @@ def unasked(most: int) -> str:
     """  # noqa: S608 - a number
 
 
-class Files(Protocol):
+class Files(FolderFiles, Protocol):
     """The operations that a command needs of a file system, this machine's or Hadoop's."""
-
-    def exists(self, path: str) -> bool:
-        """Return whether a file or folder exists."""
-
-    def is_within(self, path: str, folder: str) -> bool:
-        """Return whether a path is a folder or lies in it, by the places that links lead to."""
 
     def list_inputs(self, inputs: list[str]) -> Listing:
         """List the files of INPUT paths."""
@@ -263,14 +258,8 @@ class Files(Protocol):
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Any) -> dict[str, Any]:  # noqa: ANN401 - its types come with all parsers
         """Look into files, as `nddup.scanning.collection` requires."""
 
-    def read_head(self, path: str, size: int) -> bytes:
-        """Read the first `size` bytes of a file."""
-
     def read_part(self, path: str, start: int, size: int) -> bytes:
         """Read `size` bytes of a file from `start`."""
-
-    def write_text(self, path: str, text: str | Iterator[str]) -> None:
-        """Write a UTF-8 file, whole or piece by piece."""
 
 
 @dataclass(frozen=True)
@@ -320,7 +309,7 @@ def open_reference(
     if len(files) != 1:
         raise ConfigError(f"--truth {truth}: expected one file, got a folder of {len(files)}")
 
-    raw = storage.read_head(files[0].path, RAW_BYTES)
+    raw = storage.read_part(files[0].path, 0, RAW_BYTES)
     text = expand_head(raw, HEAD_BYTES)
     lines = first_lines(text, is_whole=len(text) < HEAD_BYTES)
     try:

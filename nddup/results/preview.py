@@ -173,7 +173,7 @@ def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -
         opened: Callable[[], BinaryIO] = partial(open_stored, file.path)
     else:
         size = REMOTE_PARQUET if group.head.format.files.is_columnar else REMOTE_BYTES
-        is_cut, opened = file.size > size, partial(io.BytesIO, files.read_head(file.path, size))
+        is_cut, opened = file.size > size, partial(io.BytesIO, files.read_part(file.path, 0, size))
 
     stored = StoredFile(file.source, entry.compression, entry.most, opened)
     found = [record for record, _ in islice(read_file(stored, group.head, max_record), RECORDS)]

@@ -24,7 +24,6 @@ from nddup.scanning.file_heads import (
     SHARED_EXPANSION,
     HeadError,
     HeadFound,
-    HeadReader,
     InputOptions,
     Look,
     PartReader,
@@ -60,7 +59,7 @@ HEAD_THREADS = 16
 """Heads read concurrently: a small file costs a round trip, not bandwidth."""
 
 
-class Files(HeadReader, Protocol):
+class Files(PartReader, Protocol):
     """How an engine lists and opens files. A path is what `InputFile.path` holds, or an INPUT."""
 
     def list_inputs(self, inputs: list[str]) -> Listing:
@@ -207,7 +206,7 @@ def find_files(files: Files, inputs: list[str], options: InputOptions, *, batche
     """List the inputs and read the head of each file.
 
     Args:
-        files: how the engine lists and opens them; `read_head` and `read_part` are called from several threads.
+        files: how the engine lists and opens them; `read_part` is called from several threads.
         batches: these inputs by the names of their batches, if they have any.
 
     Raises:

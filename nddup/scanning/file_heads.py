@@ -81,22 +81,11 @@ class PartReader(Protocol):
         """Return `size` bytes of a file from a place, as stored; fewer at its end. Raises NddupError, StoppedError."""
 
 
-class HeadReader(PartReader, Protocol):
-    """Also reads their first bytes."""
-
-    def read_head(self, path: str, size: int) -> bytes:
-        """Return the first `size` bytes of a file, as stored; fewer if it is shorter. Raises as `read_part`."""
-
-
 class WholeContent:
     """A reader of the one file whose content is in memory."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
-
-    def read_head(self, path: str, size: int) -> bytes:
-        """Return the first `size` bytes, whatever the path."""
-        return self.read_part(path, 0, size)
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
         """Return `size` bytes from a place, whatever the path."""
@@ -208,7 +197,7 @@ class HeadError(NamedTuple):
 
 
 Seen = HeadFound | HeadError
-Look = Callable[[HeadReader, InputFile], Seen]
+Look = Callable[[PartReader, InputFile], Seen]
 
 
 def most_expanded(file: InputFile, max_expansion: int, together: int) -> int:
@@ -222,7 +211,7 @@ def most_expanded(file: InputFile, max_expansion: int, together: int) -> int:
     return max(stored * max_expansion, SHARED_EXPANSION // max(together, 1))
 
 
-def inspect_head(files: HeadReader, file: InputFile, options: InputOptions, together: int = 1) -> Seen:
+def inspect_head(files: PartReader, file: InputFile, options: InputOptions, together: int = 1) -> Seen:
     """Examine the head of one of so many files and how it is stored. Whatever the file holds, it raises no error.
 
     Raises:
@@ -232,7 +221,7 @@ def inspect_head(files: HeadReader, file: InputFile, options: InputOptions, toge
     try:
         if _begins_as_named(files, file, options):
             return HeadFound(PAGE, "", -1)
-        raw = files.read_head(file.path, RAW_HEAD_BYTES)
+        raw = files.read_part(file.path, 0, RAW_HEAD_BYTES)
         compression, is_archive = compression_of(raw), raw.startswith(b"PK") and file.source.lower().endswith(".wacz")
         most = most_expanded(file, options.max_expansion, together) if compression else sys.maxsize
         head = None if is_archive else _find_head(files, file, raw, options, most)
@@ -258,23 +247,23 @@ def inspect_head(files: HeadReader, file: InputFile, options: InputOptions, toge
         return HeadError(error.reason if isinstance(error, StoppedError) else "unreadable", str(error))
 
 
-def inspect_asset(files: HeadReader, file: InputFile) -> Seen:
+def inspect_asset(files: PartReader, file: InputFile) -> Seen:
     """Return the head of a page that is named as what pages are shown with, such as `File:Map.png` of a wiki.
 
     Anything else is a `HeadError`, whatever it is.
     """
     try:
-        start = files.read_head(file.path, PAGE_BYTES)
+        start = files.read_part(file.path, 0, PAGE_BYTES)
     except (StoppedError, NddupError) as error:
         return HeadError("unreadable", str(error))
     return HeadFound(PAGE, "", -1) if begins_as_page(start.decode("latin-1")) else HeadError("binary", "")
 
 
-def _begins_as_named(files: HeadReader, file: InputFile, options: InputOptions) -> bool:
+def _begins_as_named(files: PartReader, file: InputFile, options: InputOptions) -> bool:
     """Return whether a file is named as a page and begins as one. Its start is enough: there may be 100,000 of them."""
     if options.format not in (None, "html") or options.record is not None or not is_page(file.source):
         return False
-    start = files.read_head(file.path, PAGE_BYTES)
+    start = files.read_part(file.path, 0, PAGE_BYTES)
     if not start or compression_of(start):
         return False
     found = container_head(start, file.source, options.format, {})
@@ -293,7 +282,7 @@ def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: In
     return HeadError("no records", str(error), is_unknown=True)
 
 
-def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOptions, expanded: int) -> FileHead | None:
+def _find_head(files: PartReader, file: InputFile, raw: bytes, options: InputOptions, expanded: int) -> FileHead | None:
     """Find the head of a file that begins with `raw` and may expand to some bytes, reading more if that is too little.
 
     None if nothing expands.
@@ -301,7 +290,7 @@ def _find_head(files: HeadReader, file: InputFile, raw: bytes, options: InputOpt
     most = min(int(options.max_record), max(expanded, HEAD_BYTES))
     for size in (HEAD_BYTES, most):
         if len(raw) < min(size, file.size):
-            raw = files.read_head(file.path, size)
+            raw = files.read_part(file.path, 0, size)
         start = expand_head(raw, size)
         if not start and compression_of(raw) and not (len(raw) >= file.size and _is_empty(raw)):
             if size == most or len(raw) >= file.size:
@@ -327,7 +316,7 @@ def _is_empty(raw: bytes) -> bool:
         return False
 
 
-def _around_long_lines(files: HeadReader, file: InputFile, start: bytes, options: InputOptions, expanded: int) -> bytes:
+def _around_long_lines(files: PartReader, file: InputFile, start: bytes, options: InputOptions, expanded: int) -> bytes:
     """Return the first lines of a JSON lines file no longer than `input.max_record`, after its byte order mark.
 
     Empty if `start`, its first expanded bytes, begins no JSON object, or there is no such line. Cost: expands the lines
@@ -375,7 +364,7 @@ def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
         raise
 
 
-def _open_end(files: HeadReader, file: InputFile, raw: bytes, head: FileHead, max_record: int) -> int:
+def _open_end(files: PartReader, file: InputFile, raw: bytes, head: FileHead, max_record: int) -> int:
     """Find where a file ends open (`find_open_end`); `raw` holds its first bytes, or all of a small file."""
 
     def read_part(start: int, size: int) -> bytes:

@@ -238,7 +238,7 @@ def whole_files(group: Group, files: Files) -> list[hadoop_files.WholeFile]:
     for file, compression, _, _, most in group.files:
         is_passed_over = is_hidden(file.path) and hadoop_files.is_remote(file.path)
         is_small = file.size <= hadoop_files.FETCHED_BYTES
-        content = files.read_head(file.path, file.size) if is_passed_over and is_small else None
+        content = files.read_part(file.path, 0, file.size) if is_passed_over and is_small else None
         found.append(hadoop_files.WholeFile(file.path, file.source, compression, most, file.size, content))
     return found
 

@@ -233,10 +233,6 @@ class Storage:
         folders = [root.uri for root in map(self._status, inputs) if root.is_folder]
         return look_in_folders(self._spark, folders, remote, look)
 
-    def read_head(self, path: str, size: int) -> bytes:
-        """As `LocalStorage.read_head`."""
-        return self.read_part(path, 0, size)
-
     def read_part(self, path: str, start: int, size: int) -> bytes:
         """As `LocalStorage.read_part`."""
         if self._opens_itself(path):

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError, StoppedError
 from nddup.remote.addresses import is_remote, spell_bare
 from nddup.scanning.input_files import InputFile, Listing, is_of_this_machine, local_path, make_listing, uri_of
 from nddup.scanning.walk import open_stored, split_member, walk_inputs
+from nddup.storage.claim import FolderFiles
 
 __all__ = ["LocalStorage", "local_path"]
 
@@ -99,10 +100,6 @@ class LocalStorage:
         """Return nothing: this process opens files as fast as a task would."""
         del inputs, files, look
         return {}
-
-    def read_head(self, path: str, size: int) -> bytes:
-        """Read the first `size` bytes of a file, as stored; errors as `read_part`."""
-        return self.read_part(path, 0, size)
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
         """Read `size` bytes of a file from a place, as stored; fewer where it ends or, in an archive, is damaged.
@@ -352,16 +349,6 @@ def is_readable(path: str) -> bool:
     return is_remote(path) or is_local(path)
 
 
-class Comparing(Protocol):
-    """The part of a file system that compares the places of paths."""
-
-    def exists(self, path: str) -> bool:
-        """Return whether a file or folder is there."""
-
-    def is_within(self, path: str, folder: str) -> bool:
-        """Return whether a path is a folder or lies in it, by the places that links lead to."""
-
-
 @contextmanager
 def writing(target: object) -> Iterator[None]:
     """Name the target in the error of what cannot be written in the block.
@@ -397,7 +384,7 @@ def written_apart(output: str) -> Iterator[Path]:
 
 
 def require_new(
-    files: Comparing, inputs: Iterable[str], output: str, *, name: str = "--output", kind: str = "folder"
+    files: FolderFiles, inputs: Iterable[str], output: str, *, name: str = "--output", kind: str = "folder"
 ) -> None:
     """As `require_apart`; also refuse an output that exists.
 
@@ -409,7 +396,7 @@ def require_new(
     require_apart(files, inputs, output, name=name)
 
 
-def require_apart(files: Comparing, inputs: Iterable[str], output: str, *, name: str = "--output") -> None:
+def require_apart(files: FolderFiles, inputs: Iterable[str], output: str, *, name: str = "--output") -> None:
     """Refuse an output that is, holds, or lies in one of the paths that a command reads.
 
     Args:

@@ -199,7 +199,7 @@ def test_a_file_that_changes_is_found(server: FaultyServer, tmp_path: Path, caps
             for copy in (tmp_path / "cache" / "inputs").glob("*-*"):
                 copy.unlink()
             with pytest.raises(UnreachableError, match="changed since it was listed"):
-                storage.read_head(file.path, 10)
+                storage.read_part(file.path, 0, 10)
 
 
 @pytest.mark.parametrize("seed", [*range(15), *(pytest.param(n, marks=pytest.mark.nightly) for n in range(15, 100))])

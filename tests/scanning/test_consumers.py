@@ -57,10 +57,6 @@ class LocalFiles:
         del inputs, files, look
         return {}
 
-    def read_head(self, path: str, size: int) -> bytes:
-        """Implement `Files`."""
-        return self.read_part(path, 0, size)
-
     def read_part(self, path: str, start: int, size: int) -> bytes:
         """Implement `Files`."""
         try:

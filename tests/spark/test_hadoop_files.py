@@ -248,14 +248,14 @@ def test_a_file_that_the_driver_cannot_open_fails_the_run_before_it_begins(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the driver cannot open a file, the run fails before it writes anything."""
-    read_head = Storage.read_head
+    read_part = Storage.read_part
 
-    def refuse(self: Storage, path: str, size: int) -> bytes:
+    def refuse(self: Storage, path: str, start: int, size: int) -> bytes:
         if "secret" in path:
             raise NddupError(f"{path}: cannot be read (denied)")
-        return read_head(self, path, size)
+        return read_part(self, path, start, size)
 
-    monkeypatch.setattr(Storage, "read_head", refuse)
+    monkeypatch.setattr(Storage, "read_part", refuse)
     for name in ("secret-1", "secret-2", "open"):
         (tmp_path / f"{name}.jsonl").write_text('{"id": "1", "text": "a"}\n')
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nddup.errors import ConfigError, NddupError, OutputError
-from nddup.scanning.file_heads import HeadError, HeadReader
+from nddup.scanning.file_heads import HeadError, PartReader
 from nddup.scanning.input_files import BESIDE_WHY, CHECKSUMS_WHY, InputFile
 from nddup.spark import session_files
 from nddup.spark.session_files import Storage
@@ -58,7 +58,7 @@ def test_names_are_literal(storage: Storage, tmp_path: Path, name: str) -> None:
     found = storage.list_inputs([str(tmp_path / name)]).files
 
     assert [file.source for file in found] == [name]
-    assert storage.read_head(found[0].path, 100).decode() == name
+    assert storage.read_part(found[0].path, 0, 100).decode() == name
     assert found[0].size == len(name.encode())
 
 
@@ -174,14 +174,14 @@ def test_the_head_of_a_file_is_what_is_stored(storage: Storage, tmp_path: Path) 
     data = gzip.compress(b"<a>" + b"x" * 100_000)
     (tmp_path / "a.xml.gz").write_bytes(data)
 
-    assert storage.read_head(f"{tmp_path}/a.xml.gz", 20) == data[:20]
-    assert storage.read_head(f"{tmp_path}/a.xml.gz", 1 << 20) == data
+    assert storage.read_part(f"{tmp_path}/a.xml.gz", 0, 20) == data[:20]
+    assert storage.read_part(f"{tmp_path}/a.xml.gz", 0, 1 << 20) == data
 
 
 def test_a_head_that_cannot_be_read_is_named_in_one_line(storage: Storage, tmp_path: Path) -> None:
     """The error of a missing file has its name and the reason, without a stack trace."""
     with pytest.raises(NddupError, match=r"^\S*/none.xml: cannot be read \([^\n]*\)$"):
-        storage.read_head(f"{tmp_path}/none.xml", 10)
+        storage.read_part(f"{tmp_path}/none.xml", 0, 10)
 
 
 def test_text_is_read_as_it_was_written(storage: Storage, tmp_path: Path) -> None:
@@ -253,8 +253,8 @@ def test_a_head_more_is_no_call_to_java_more(
     listed = list(storage.list_inputs([str(tmp_path)]).files)
     calls = count_calls(spark, monkeypatch)
 
-    def look(reader: HeadReader, file: InputFile) -> HeadError:
-        return HeadError(file.path, reader.read_head(file.path, 100).decode())
+    def look(reader: PartReader, file: InputFile) -> HeadError:
+        return HeadError(file.path, reader.read_part(file.path, 0, 100).decode())
 
     seen = storage.look_in_tasks([str(tmp_path)], listed, look)
 
