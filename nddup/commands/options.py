@@ -21,11 +21,7 @@ def add_parser(
 ) -> argparse.ArgumentParser:
     """Add the parser of one command. The line breaks of `epilog` are kept."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=summary,
-        description=description,
-        epilog=epilog,
-        formatter_class=HelpFormatter,
+        name, help=summary, description=description, epilog=epilog, formatter_class=HelpFormatter
     )
     add_common(parser)
     return parser

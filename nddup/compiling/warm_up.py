@@ -52,12 +52,7 @@ from nddup.verifying.near_pairs import Probes as Checked
 from nddup.verifying.near_pairs import find_near
 from nddup.verifying.pair_counts import count_pairs
 
-__all__ = [
-    "call_kernels",
-    "load_kernels",
-    "read_again",
-    "sketch_records",
-]
+__all__ = ["call_kernels", "load_kernels", "read_again", "sketch_records"]
 
 
 def call_kernels() -> None:

@@ -94,8 +94,7 @@ class SketchMetrics(StageMetrics):
     changed_names: list[str] = Field(default_factory=list, description="the first 100 of them")
     rejected: dict[str, int] = Field(default_factory=dict, description="rejects by reason")
     files_read_again: int = Field(
-        0,
-        description="files read again, from their start: a record was too long for Spark, or a part ended inside one",
+        0, description="files read again, from their start: a record was too long for Spark, or a part ended inside one"
     )
     stripped_records: int = Field(
         0, description="records with a text of unknown kind of which markup was removed: tags, references, a page"

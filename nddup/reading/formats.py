@@ -90,9 +90,7 @@ class Step:
 
 Path = tuple[Step, ...]
 _NAME = r"[^\s:@/\[\]|()*]+"
-_STEP = re.compile(
-    rf"(@?)(?:{_NAME}:)?(\*|{_NAME})(?:\[(?:(1)|(last\(\))|@([^\s=\]]+)=[\"']?([^\"'\]]*)[\"']?)\])?",
-)
+_STEP = re.compile(rf"(@?)(?:{_NAME}:)?(\*|{_NAME})(?:\[(?:(1)|(last\(\))|@([^\s=\]]+)=[\"']?([^\"'\]]*)[\"']?)\])?")
 _FIELD = re.compile(r"\s*(html|text|base64|typed)\(([^()]*(?:\(\)[^()]*)*)\)\s*")
 
 

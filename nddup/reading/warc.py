@@ -209,9 +209,7 @@ def segment_of(header: bytes) -> Segment | None:
     origin = _first(fields, "warc-record-id" if is_first else "warc-segment-origin-id")
     count = int(number) if number.isdecimal() and len(number) <= MAX_DIGITS else 0
     return Segment(
-        1 if is_first else max(count, 2),
-        origin,
-        int(total) if total.isdecimal() and len(total) <= MAX_DIGITS else None,
+        1 if is_first else max(count, 2), origin, int(total) if total.isdecimal() and len(total) <= MAX_DIGITS else None
     )
 
 

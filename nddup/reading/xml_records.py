@@ -222,13 +222,7 @@ def wrapper_of(tag: str, namespaces: tuple[tuple[str, str], ...]) -> Wrapper:
 
 def _plain(uri: str) -> str:
     """Return a namespace URI with XML's five predefined references resolved."""
-    for reference, character in (
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", '"'),
-        ("&apos;", "'"),
-        ("&amp;", "&"),
-    ):
+    for reference, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&")):
         uri = uri.replace(reference, character)
     return uri
 

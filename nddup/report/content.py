@@ -51,13 +51,7 @@ DESCRIBED = (
 )
 """Columns of a document wherever one is shown."""
 
-LISTED = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("place", pa.int32()),
-        *DESCRIBED,
-    ]
-)
+LISTED = pa.schema([("rank", pa.int32()), ("place", pa.int32()), *DESCRIBED])
 CELLS = pa.schema(
     [
         ("rank", pa.int32()),

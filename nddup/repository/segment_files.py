@@ -31,16 +31,7 @@ from nddup.reading.parquet_rows import expanded_size
 from nddup.repository.commits import Segment
 from nddup.repository.places import SEGMENTS, Place, digest_file
 from nddup.repository.sound_values import find_fault_in_table
-from nddup.tables import (
-    CLUSTERS,
-    FALSE_COMPONENTS,
-    LIKENESS,
-    MEMBERS,
-    OF_TEXTS,
-    PAIRS,
-    Column,
-    Table,
-)
+from nddup.tables import CLUSTERS, FALSE_COMPONENTS, LIKENESS, MEMBERS, OF_TEXTS, PAIRS, Column, Table
 
 LAYOUT, EXACT_LAYOUT = 2, 3
 """Versions of the tables and of the commit files: where sketches decide, and where shingles are stored that decide; a
@@ -413,11 +404,7 @@ def require_stored(repo: Place, segments: Sequence[Segment]) -> None:
 
 
 def read_table(
-    repo: Place,
-    segment: Segment,
-    name: str,
-    columns: Sequence[str] | None = None,
-    where: pc.Expression | None = None,
+    repo: Place, segment: Segment, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
 ) -> pa.Table:
     """Read a table of a segment: all rows, or those for which an expression of `pyarrow.dataset` holds.
 

@@ -16,15 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError
-from nddup.reading.reference_lists import (
-    DELIMITERS,
-    Kind,
-    Layout,
-    LayoutError,
-    first_lines,
-    guess_layout,
-    split_fields,
-)
+from nddup.reading.reference_lists import DELIMITERS, Kind, Layout, LayoutError, first_lines, guess_layout, split_fields
 from nddup.reading.streams import compression_of, expand_head
 from nddup.scanning.input_files import InputFile, Listing
 from nddup.storage.claim import FolderFiles

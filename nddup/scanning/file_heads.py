@@ -15,14 +15,7 @@ from typing import BinaryIO, NamedTuple, Protocol, cast
 
 from nddup.errors import NddupError, UnreachableError
 from nddup.reading.charsets import file_encoding, unit_of
-from nddup.reading.containers import (
-    PAGE_BYTES,
-    container_head,
-    is_binary,
-    is_page,
-    is_text_name,
-    name_binary,
-)
+from nddup.reading.containers import PAGE_BYTES, container_head, is_binary, is_page, is_text_name, name_binary
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, BinaryError, FileHead, FormatError, NoRecordsError
 from nddup.reading.markup import begins_as_page

@@ -317,10 +317,7 @@ class Placed(NamedTuple):
 
 
 def make_listing(
-    found: Mapping[str, Placed],
-    skipped: Iterable[tuple[str, str]],
-    repeated: Iterable[str],
-    tables: Iterable[str] = (),
+    found: Mapping[str, Placed], skipped: Iterable[tuple[str, str]], repeated: Iterable[str], tables: Iterable[str] = ()
 ) -> Listing:
     """Name the files found, by how the engine opens them, and sort them by their names.
 

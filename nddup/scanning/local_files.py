@@ -70,11 +70,7 @@ def scan_files(entries: Iterable[ListedFile], head: FileHead, consumer: Consumer
     """
     files = (
         StoredFile(
-            entry.file.source,
-            entry.compression,
-            entry.most,
-            partial(open_stored, entry.file.path),
-            entry.records,
+            entry.file.source, entry.compression, entry.most, partial(open_stored, entry.file.path), entry.records
         )
         for entry in entries
     )

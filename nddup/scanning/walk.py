@@ -46,12 +46,7 @@ from nddup.scanning.input_files import (
 if TYPE_CHECKING:
     from nddup.scanning.table_snapshots import TablePath
 
-SPECIAL = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+SPECIAL = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 """What a file that is not regular is called. Opening one may wait for ever, or change a machine's state."""
 
 MOST_PARTITIONS = 8

@@ -64,8 +64,7 @@ class KeepConfig(Section):
         " near-duplicate before it lacks more is kept. 0: nothing is lost. Needs pairs.confirm resemblance",
     )
     force: str | None = Field(
-        None,
-        description="a file of lines `doc_id, kept` or `doc_id, removed`, which come before the policy",
+        None, description="a file of lines `doc_id, kept` or `doc_id, removed`, which come before the policy"
     )
     all_known: bool = Field(
         default=False, description="an id of keep.force that is no document stops the run (`--all-known`)"
@@ -208,8 +207,7 @@ class LocalConfig(Section):
     """The embedded engine: one machine, no JVM."""
 
     memory: int | str | None = Field(
-        None,
-        description="memory that a run may use, by default three quarters of the machine's; more is left to Spark",
+        None, description="memory that a run may use, by default three quarters of the machine's; more is left to Spark"
     )
     processes: int | None = Field(
         None, ge=1, le=1024, description="worker processes and threads; by default the available cores"
@@ -241,13 +239,11 @@ class InputConfig(Section):
         " not empty",
     )
     id_prefix: Literal["none", "source"] = Field(
-        "none",
-        description="`source` makes ids that restart in each file unique, `part-1.jsonl/17`",
+        "none", description="`source` makes ids that restart in each file unique, `part-1.jsonl/17`"
     )
     url: str | None = Field(None, description="path of the address (URL)")
     content: str | None = Field(
-        None,
-        description="path of the text; a+b joins fields; html(a), text(a), base64(a) give the form of a field",
+        None, description="path of the text; a+b joins fields; html(a), text(a), base64(a) give the form of a field"
     )
     charset: str | None = Field(None, description="encoding of the content; overrides every declaration")
     quote: str = Field(

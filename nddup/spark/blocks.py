@@ -176,11 +176,7 @@ def pieces(sizes: NDArray[np.integer], most: int | None = None) -> Iterator[slic
 
 
 def pack_pieces(
-    layout: Layout,
-    targets: NDArray[np.int32],
-    columns: Mapping[str, NDArray[np.generic]],
-    *,
-    partitions: int,
+    layout: Layout, targets: NDArray[np.int32], columns: Mapping[str, NDArray[np.generic]], *, partitions: int
 ) -> Iterator[pa.RecordBatch]:
     """Pack all the rows that a task holds, as `pack` does, in batches of at most `BATCH_BYTES` per column."""
     for rows in pieces(np.full(len(targets), 8)):

@@ -74,9 +74,7 @@ class SparkEngine(Engine):
         own = set(re.findall(r"\b(\w+) AS \(", text))  # what a query names itself hides a table of that name
         passed = {name: rows for name, rows in self._passed.items() if name not in own}
         named = re.sub(
-            r"\b(FROM|JOIN) (\w+)",
-            lambda found: f"{found[1]} {{{found[2]}}}" if found[2] in passed else found[0],
-            text,
+            r"\b(FROM|JOIN) (\w+)", lambda found: f"{found[1]} {{{found[2]}}}" if found[2] in passed else found[0], text
         )
         session: SparkSession = next(iter(self._passed.values())).sparkSession
         return session.sql(named, **passed)

@@ -96,10 +96,7 @@ class ToldSplit(NamedTuple):
 
 HEADER = "_SPLIT.json"
 
-ROWS = {
-    "split": "SELECT * FROM split ORDER BY doc_id",
-    "shares": "SELECT * FROM shares ORDER BY name, value, part",
-}
+ROWS = {"split": "SELECT * FROM split ORDER BY doc_id", "shares": "SELECT * FROM shares ORDER BY name, value, part"}
 """The rows of each table as they are written."""
 
 JUDGED = """

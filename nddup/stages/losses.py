@@ -75,11 +75,7 @@ def list_silent_files(engine: Engine) -> list[SilentFile]:
 
 
 def require_few_losses(
-    ask: Callable[[], Engine],
-    documents: int,
-    reasons: Mapping[str, int],
-    limits: InputConfig,
-    source: EngineTable,
+    ask: Callable[[], Engine], documents: int, reasons: Mapping[str, int], limits: InputConfig, source: EngineTable
 ) -> list[SilentFile]:
     """Stop if more was lost than the settings allow; return the files that gave no document.
 

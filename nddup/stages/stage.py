@@ -71,12 +71,7 @@ OUTPUTS = ("kept", "tagged")
 
 @contextmanager
 def measured(
-    progress: Progress,
-    name: str,
-    counts: type[M],
-    *,
-    resumed: dict[str, None],
-    shuffled: Callable[[], int] = lambda: 0,
+    progress: Progress, name: str, counts: type[M], *, resumed: dict[str, None], shuffled: Callable[[], int] = lambda: 0
 ) -> Iterator[Stage[M]]:
     """Run a stage: show it, and add its time, shuffled bytes and reused tables to its counts.
 

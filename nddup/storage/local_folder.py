@@ -83,12 +83,7 @@ class LocalFolder(RunFolder):
         write_table(self.begin_table(name), name, table, on_rows_written)
 
     def write_onto(
-        self,
-        name: str,
-        table: pa.Table,
-        before: "Before",
-        *,
-        on_rows_written: OnRows | None = None,
+        self, name: str, table: pa.Table, before: "Before", *, on_rows_written: OnRows | None = None
     ) -> None:
         """Write a table that begins with the rows of another run's; its files whose rows are all unchanged are linked.
 

@@ -99,11 +99,7 @@ PAIRS = Table(
         Column("doc_a", "string", "the smaller id, compared as bytes"),
         Column("doc_b", "string", "the larger id"),
         *LIKENESS,
-        Column(
-            "star",
-            "boolean",
-            "whether the row stands for all pairs of two groups (`pairs.expand_limit`)",
-        ),
+        Column("star", "boolean", "whether the row stands for all pairs of two groups (`pairs.expand_limit`)"),
         *OF_TEXTS,
     ),
 )
@@ -117,11 +113,7 @@ CLUSTERS = Table(
         Column("cluster_id", "string", "16 hex digits of SHA-256 over the sorted ids, each followed by a zero byte"),
         Column("support", "int", "number of features common to all members; may be 0 in `partition` and `components`"),
         Column("size", "int", "number of members, at least 2"),
-        Column(
-            "members",
-            "array<string>",
-            "their ids, sorted, at most `clusters.max_listed`; `members` has them all",
-        ),
+        Column("members", "array<string>", "their ids, sorted, at most `clusters.max_listed`; `members` has them all"),
         Column("component", "string", "smallest id of the connected component of the pairs that holds the cluster"),
         Column(
             "coverage",
@@ -593,11 +585,7 @@ NAMED = working(
     "name the clusters by their members",
 )
 
-ONTO = {
-    "given": GIVEN,
-    "candidates": CANDIDATES,
-    "shingles": SHINGLES,
-}
+ONTO = {"given": GIVEN, "candidates": CANDIDATES, "shingles": SHINGLES}
 """The working tables that a run stores for a later run onto it, where `output.onto` is set."""
 
 WORKING = {

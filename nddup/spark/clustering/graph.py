@@ -438,12 +438,7 @@ def _both_ways(edges: DataFrame) -> DataFrame:
 
 
 def assemble(
-    numbered: DataFrame,
-    edges: DataFrame,
-    solved: DataFrame,
-    solving: Solving,
-    *,
-    is_large: bool = True,
+    numbered: DataFrame, edges: DataFrame, solved: DataFrame, solving: Solving, *, is_large: bool = True
 ) -> DataFrame:
     """Assemble the graph: components, positions, the kept nodes, and the kept near-duplicate of each other node.
 

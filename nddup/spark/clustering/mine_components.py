@@ -88,9 +88,7 @@ def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFra
     )  # fmt: skip
 
     return found.where((F.size("items") >= 2) & (F.col("freq") >= least)).select(  # noqa: PLR2004
-        F.shiftright(F.col("items")[0], ITEM_BITS).alias("ordinal"),
-        mask.alias("mask"),
-        F.col("freq").alias("support"),
+        F.shiftright(F.col("items")[0], ITEM_BITS).alias("ordinal"), mask.alias("mask"), F.col("freq").alias("support")
     )
 
 
@@ -194,11 +192,7 @@ def name_items(ordinals: NDArray[np.int64], positions: NDArray[np.int64]) -> NDA
 
 
 def _maximal_block(
-    frequent: Iterable[pa.RecordBatch],
-    gathered: Iterable[pa.RecordBatch],
-    *,
-    threshold: Threshold,
-    min_support: int,
+    frequent: Iterable[pa.RecordBatch], gathered: Iterable[pa.RecordBatch], *, threshold: Threshold, min_support: int
 ) -> Batches:
     """Return SETS for one partition: the frequent sets of each of FP-Growth's components that are clusters."""
     (problems, fits), listed = read_problems(with_rows(gathered), threshold), unpack(frequent, LISTED_LAYOUT)

@@ -64,12 +64,7 @@ SKETCH_LAYOUT: Layout = {"node": np.int64, "size": np.int32, "total": np.int32, 
 WANTED_LAYOUT: Layout = {"node": np.int64}
 """One row per sketch that a task asks for."""
 
-PAIR_LAYOUT: Layout = {
-    **layout_of(tables.MATCHES.columns),
-    "link_a": np.int64,
-    "link_b": np.int64,
-    "counts": np.int64,
-}
+PAIR_LAYOUT: Layout = {**layout_of(tables.MATCHES.columns), "link_a": np.int64, "link_b": np.int64, "counts": np.int64}
 """Three kinds of rows, each in its own columns: pairs, links, and the `COUNTERS` of a task. The containments are empty
 where the sketch kind shows none."""
 
