@@ -300,7 +300,8 @@ def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) 
     if options.master is None and not is_submitted():
         compile_once(steps)
     steps.begin(f"start Spark at {address_of(options.master)}" if options.master else "start Spark")
-    spark = start_session(master=options.master, settings=config.spark, is_small=is_small(options.inputs))
+    read = [*options.inputs, *([options.onto] if options.onto else [])]
+    spark = start_session(master=options.master, settings=config.spark, is_small=is_small(read))
     if options.onto and not _is_here(options.onto):
         config = settings_onto(config, SparkFolder(spark, options.onto))
     run = partial(run_job, spark)

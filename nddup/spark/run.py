@@ -60,8 +60,10 @@ class SparkJob(Job):
 
     @contextmanager
     def attempt(self, source: Collection) -> Iterator[None]:
-        """Shuffle few files to few tasks."""
+        """Shuffle few files to few tasks; onto another run its documents count as well."""
         size = sum(file.size for file in source.listing.files)
+        if self.onto is not None:
+            size += self.folder_at(self.onto).size_of("documents")
         with set_to(self.spark, few_tasks(self.spark, self.config.spark, size)), ExitStack() as self.resources:
             yield
 

@@ -21,10 +21,13 @@ from nddup.scanning.input_files import is_of_this_machine
 from nddup.spark.schemas import frame_of_rows, local_table, read_table, schema_of
 from nddup.spark.session_access import access_of, is_connect
 from nddup.spark.session_files import files_at
-from nddup.storage.local_folder import open_table, write_table
+from nddup.storage.local_folder import link_files, open_table, parquet_files, write_table
 from nddup.storage.local_storage import LocalStorage
 from nddup.storage.run_folder import STAGES, RunFolder
 from nddup.tables import table_called
+
+MOST_LINKED = 1_000
+"""Files of a table up to which a run onto another links them: each night adds some, and more are written as few."""
 
 UNMARKED = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 """Options to write a table without Hadoop's file `_SUCCESS`: only its seal tells that a table is whole."""
@@ -277,6 +280,22 @@ class SparkFolder(RunFolder):
         where = self.begin_table(name)
         write_table(where, name, rows)
         return self._read(where, schema)
+
+    def links(self, name: str, other: "SparkFolder") -> bool:
+        """Return whether the files of a table of another run can be files of this one: both folders are here."""
+        is_seen = self.is_here and other.is_here and not self._attempt
+        return is_seen and len(parquet_files(other.place(name))) <= MOST_LINKED
+
+    def write_beside(self, name: str, table: DataFrame, other: "SparkFolder", schema: T.StructType) -> DataFrame:
+        """Write a table that also has all rows of another run's, whose files are linked (`links`). One action.
+
+        Raises:
+            OutputError: if a file of the other run is not as it was written, or of other types.
+        """
+        other.require_same(name)
+        self.write(name, table, schema)
+        link_files(other.place(name), self.place(name), name)
+        return self._read(self.place(name), schema)
 
     def table(self, name: str) -> DataFrame:
         """Return a table of the finished run, with its schema."""

@@ -96,14 +96,6 @@ class LocalFolder(RunFolder):
             before.run.require_same(name)
         write_table(self.begin_table(name), name, table, on_rows_written, before=before)
 
-    def place(self, name: str) -> str:
-        """Return the folder of a table."""
-        return self._place(name)
-
-    def size_of(self, name: str) -> int:
-        """Return the bytes of the files of a table."""
-        return sum(self._storage.sizes(self._place(name)).values())
-
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """Read a table of the folder, or some of its columns, in the declared types.
 
@@ -224,8 +216,7 @@ class Part(NamedTuple):
 
 def _divide(before: Before, name: str, rows: int) -> Iterator[Part]:
     at = 0
-    path = None if before.run is None else Path(local_path(before.run.place(name)))
-    for file in sorted(path.glob("*.parquet")) if path else ():
+    for file in [] if before.run is None else parquet_files(before.run.place(name)):
         end = at + pq.read_metadata(file).num_rows
         is_same = end <= rows and not np.searchsorted(before.changed, end) - np.searchsorted(before.changed, at)
         if end > at:
@@ -235,6 +226,22 @@ def _divide(before: Before, name: str, rows: int) -> Iterator[Part]:
         yield Part(low, min(low + ROWS, rows))
     if not rows:
         yield Part(0, 1)
+
+
+def parquet_files(path: str) -> list[Path]:
+    """Return the files of a table in a folder of this machine, in the order in which they are read."""
+    return sorted(Path(local_path(path)).glob("*.parquet"))
+
+
+def link_files(path: str, target: str, name: str) -> None:
+    """Link all files of the table of this name in a folder into another one, before those that are there.
+
+    Raises:
+        OutputError: if a file has other types than the table.
+    """
+    for number, file in enumerate(parquet_files(path)):
+        require_types(pq.read_schema(file), name, str(file))
+        _link(file, Path(local_path(target)) / f"before-{number:05}.parquet")
 
 
 def _link(file: Path, target: Path) -> None:

@@ -234,6 +234,14 @@ class RunFolder:
         counted: Mapping[str, Any] = self._note(name).get("counted", {})
         return counted
 
+    def place(self, name: str) -> str:
+        """Return the folder of a table."""
+        return self._place(name)
+
+    def size_of(self, name: str) -> int:
+        """Return the bytes of the files of a table."""
+        return sum(self._storage.sizes(self._place(name)).values())
+
     def begin_table(self, name: str) -> str:
         """Remove the note of an earlier table, and return the path to write the new one to. NddupError: as `seal`."""
         self._claim.check()

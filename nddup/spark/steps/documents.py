@@ -489,27 +489,34 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
             written = job.write("rejects", bad.unionByName(engine.answer(REJECTED)).unionByName(numbered.silent))
             rejects = job.seal("rejects", written, reasons=_count_reasons(written))
     if job.config.output.onto and isinstance(source, Collection):
-        given = onto.list_given(numbered.read, documents.table)
-        if job.old is not None and numbered.joined is not None and numbered.joined.is_beside:
-            given = given.unionByName(job.old.given)
-        job.save("given", given)
+        _save_given(job, numbered, documents)
         job.drop("numbered", made=["documents", "rejects", "given"])
     return _Made(documents, rejects, numbered.inputs, numbered.offsets)
 
 
 def _write_documents(job: Job, numbered: _Numbered, settled: DataFrame, later: Mapping[str, int]) -> Saved:
-    """Write and seal the documents; beside an earlier run's those that were settled together. One action."""
+    """Write and seal the documents; beside an earlier run's those that were settled together (`onto`). One action."""
     old, joined = job.old, numbered.joined
     if old is not None and joined is not None and joined.is_beside:
         later = {name: n + old.noted.get(name, 0) for name, n in later.items()}
         with persisted(settled) as few:
-            both = onto.join_documents(old, few, joined.records.rows)
-            written = job.write("documents", both, collapse.SKETCH_COUNTS)
+            written = onto.write_documents(job, old, few, joined.records.rows)
     else:
         if numbered.records <= FEW:
             settled = settled.coalesce(1).sortWithinPartitions("doc_key")
         written = job.write("documents", settled, collapse.SKETCH_COUNTS)
     return job.seal("documents", written, **numbered.noted, **later)
+
+
+def _save_given(job: Job, numbered: _Numbered, documents: Saved) -> None:
+    """Save GIVEN; beside an earlier run's, that of the records settled now. One action, or two (`Job.write_onto`)."""
+    old, joined = job.old, numbered.joined
+    if old is None or joined is None or not joined.is_beside:
+        job.save("given", onto.list_given(numbered.read, documents.table))
+    elif job.find("given") is None:
+        is_new = F.col("doc_key") >= old.n_records  # the others are as they were
+        given = onto.list_given(numbered.read.where(is_new), documents.table.where(is_new))
+        job.seal("given", job.write_onto("given", given, old))
 
 
 def _make_few(job: Job, source: Collection | DataFrame) -> _Made | None:

@@ -4,7 +4,8 @@
     numbered records    --with_old-->       those of both runs, numbered
     records, documents  --list_given-->     GIVEN, for the next run
     lists of ids        --list_taken-->     the documents that leave
-    documents, TOKENS   --list_shingles-->  SHINGLES of both runs: those of NEW are read
+    documents, OLD      --write_documents--> DOCUMENTS of both
+    documents, TOKENS   --save_shingles-->  SHINGLES of both runs: those of NEW are read
     both                --stored_tokens-->  TOKENS of their texts, for what compares them now and in the next run
 
 What follows is made of the documents that `steps.changed` finds, by the steps of any other run.
@@ -27,7 +28,7 @@ from nddup.settings.plan import kind_of
 from nddup.settings.schema import Config
 from nddup.spark import schemas
 from nddup.spark.heavy_keys import beside
-from nddup.spark.pairing import confirm
+from nddup.spark.pairing import collapse, confirm
 from nddup.spark.session_tables import SparkFolder
 from nddup.spark.steps.sound_tables import require_sound
 from nddup.spark.steps.state import Job, OldTables
@@ -80,7 +81,7 @@ def open_old(job: Job, path: str) -> OldTables:
     documents, rejects, given, shingles = (tables[name] for name in kept)
     read = (documents, rejects, given, shingles, tables.get("candidates"), tables.__getitem__)
     notes = (noted.documents, noted.reasons, noted.metrics)
-    return OldTables(*read, records.n, *notes, has_revisits=records.has_revisits)
+    return OldTables(folder, *read, records.n, *notes, has_revisits=records.has_revisits)
 
 
 class _Records(NamedTuple):
@@ -220,16 +221,19 @@ def concerns_all(old: OldTables, config: Config, counts: Mapping[str, int], batc
     return bool(old.documents.where(is_like).take(1))
 
 
-def join_documents(old: OldTables, settled: DataFrame, rows: int) -> DataFrame:
-    """Return DOCUMENTS of both runs, of those of the old one and those that were settled together.
+def write_documents(job: Job, old: OldTables, settled: DataFrame, rows: int) -> Saved:
+    """Write DOCUMENTS of both runs, of those of the old one and those that were settled together, at most `rows`.
 
-    Shuffles:  none where the settled, at most `rows`, are few enough to be broadcast.
+    Shuffles:  none where the settled are few enough to be broadcast.
+    Actions:   two, or three (`Job.write_onto`); one where an old document is in another group now.
     """
-    names = DOCUMENTS.names
+    new = settled.where(F.col("doc_key") >= old.n_records).select(*DOCUMENTS.names)
     moved = settled.where((F.col("doc_key") < old.n_records) & (F.col("group") != F.col("doc_id")))
+    if not moved.take(1):
+        return job.write_onto("documents", new, old, collapse.SKETCH_COUNTS)
     moved = beside(moved.select(F.col("doc_id").alias("group"), F.col("group").alias("now")), rows, old.n_records)
     before = old.documents.join(moved, "group", "left").withColumn("group", F.coalesce("now", "group"))
-    return before.select(*names).unionByName(settled.where(F.col("doc_key") >= old.n_records).select(*names))
+    return job.write("documents", before.select(*DOCUMENTS.names).unionByName(new), collapse.SKETCH_COUNTS)
 
 
 def _prints_of(config: Config) -> Callable[..., Column]:
@@ -303,8 +307,8 @@ def _is_whole(config: Config) -> Column:
     return (F.size("sketch") == F.col("n_features")) & F.lit(is_front)
 
 
-def list_shingles(job: Job, documents: DataFrame, tokens: DataFrame) -> DataFrame:
-    """Return SHINGLES of both runs.
+def save_shingles(job: Job, documents: DataFrame, tokens: DataFrame) -> Saved:
+    """Save SHINGLES of both runs.
 
     Args:
         documents: DOCUMENTS of both runs.
@@ -312,15 +316,19 @@ def list_shingles(job: Job, documents: DataFrame, tokens: DataFrame) -> DataFram
 
     Shuffles:  the shingles of new texts twice; where documents are taken out, or revisits may have another text now,
         which name texts anew, all.
+    Actions:   as `Job.write_onto`.
     """
-    old = job.old
+    old, found = job.old, job.find("shingles")
+    if found is not None:
+        return found
     nodes = documents.where(F.col("doc_id") == F.col("group")).where((F.size("sketch") > 0) & ~_is_whole(job.config))
     nodes = nodes.select(F.col("doc_key").alias("node"))
     if old is not None and not (job.without or TAKEN_OUT in old.reasons or old.has_revisits):
-        new = _named(confirm.list_texts(nodes.where(F.col("node") >= old.n_records), documents, tokens))
-        return old.shingles.select(*SHINGLES.names).unionByName(new)
+        is_new, added = F.col("node") >= old.n_records, documents.where(F.col("doc_key") >= old.n_records)
+        new = _named(confirm.list_texts(nodes.where(is_new), added, tokens))
+        return job.seal("shingles", job.write_onto("shingles", new, old))
     stored = tokens if old is None else tokens.unionByName(stored_tokens(old.documents, old.shingles, job.config))
-    return _named(confirm.list_texts(nodes, documents, stored))
+    return job.save("shingles", _named(confirm.list_texts(nodes, documents, stored)))
 
 
 def _named(texts: DataFrame) -> DataFrame:

@@ -115,12 +115,12 @@ def _read_tokens(job: Job, documents: Documents, source: Inputs | DataFrame | No
 
 
 def keep_shingles(job: Job, documents: DataFrame, source: Inputs | DataFrame | None) -> None:
-    """Save SHINGLES, for a later run onto this one. One action."""
+    """Save SHINGLES, for a later run onto this one. The actions of `save_shingles`."""
     if confirm_rule_of(job.config) is None:
         job.put_rows("shingles", SHINGLES.arrow.empty_table(), {})
     else:
-        listed = onto.list_shingles(job, documents, scan_again(job, source, tokens_of(job.config)))
-        job.shingles = job.save("shingles", listed).table
+        tokens = scan_again(job, source, tokens_of(job.config))
+        job.shingles = onto.save_shingles(job, documents, tokens).table
 
 
 def scan_again(job: Job, source: Inputs | DataFrame | None, consumer: Consumer) -> DataFrame:

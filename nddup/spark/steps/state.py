@@ -35,6 +35,7 @@ from nddup.tables import table_called
 class OldTables(NamedTuple):
     """The tables of the finished run that a run goes on from."""
 
+    folder: SparkFolder
     documents: DataFrame
     rejects: DataFrame
     given: DataFrame
@@ -175,6 +176,20 @@ class Job(RunEngine):
         found = {key: int(value or 0) for key, value in taken.items()}
         rows = found.pop("rows", 0)
         return Saved(written, rows, dict.fromkeys(counts, 0) | found, {})
+
+    def write_onto(self, name: str, new: DataFrame, old: OldTables, counts: Mapping[str, str] = NO_COUNTS) -> Saved:
+        """As `write`, a table with all rows of the run before, and new ones.
+
+        Cost: the old files are linked where both folders are on this machine (`SparkFolder.links`), and then an action
+        more counts; else the old rows are written again.
+        """
+        if not self.folder.links(name, old.folder):
+            return self.write(name, old.folder.table(name).unionByName(new), counts)
+        self.progress.describe(name)
+        written = self.folder.write_beside(name, new, old.folder, self._schema(name))
+        found = written.agg(F.count("*").alias("rows"), *(F.expr(n).alias(key) for key, n in counts.items()))
+        sums = {key: int(value or 0) for key, value in found.collect()[0].asDict().items()}
+        return Saved(written, sums.pop("rows"), sums, {})
 
     def seal(self, name: str, saved: Saved, **noted: JsonValue) -> Saved:
         """Mark a table as complete; a later attempt finds it with its counts and the values in `noted`."""
