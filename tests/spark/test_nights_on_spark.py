@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 from nddup.spark.run import run_job
+from nddup.spark.session_tables import SparkFolder
 from tests.finished_runs import sorted_tables
-from tests.nights import assert_nights_equal
+from tests.nights import SETTINGS, assert_nights_equal, write_batches
 from tests.run.crawls import Made, words, write_crawl
 
 
@@ -18,6 +20,30 @@ from tests.run.crawls import Made, words, write_crawl
 )
 def test_a_night_has_the_tables_of_one_run(spark: SparkSession, tmp_path: Path, *, is_followed: bool) -> None:
     assert_nights_equal(spark, tmp_path, is_followed=is_followed)
+
+
+def test_a_night_beside_the_run_before_links_its_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of GIVEN are written again here, as all are where the folders are not on this machine."""
+    monkeypatch.setattr(SparkFolder, "links", lambda _, name, __: name != "given")
+    write_batches(tmp_path / "in")
+    given = {"output": {"report": False, "onto": True}, "input": {"max_rejects": None}, **SETTINGS}
+    config = build_config(given, origin="test")
+    old, due, new = (str(tmp_path / name) for name in ("old", "due", "new"))
+    run_locally([str(tmp_path / "in" / "a")], old, config, batch="a")
+    night = [str(tmp_path / "in" / "b")]
+    run_locally(night, due, config, batch="b", onto=old)
+
+    run_job(spark, night, new, config, batch="b", onto=old)
+
+    assert sorted_tables(Path(new)) == sorted_tables(Path(due))
+    for name, by in (("given", "doc_key"), ("shingles", "node")):
+        made, kept = (pq.read_table(f"{run}/_stages/{name}").sort_by(by).to_pylist() for run in (new, due))
+        assert made == kept != [], name
+    for table, is_linked in (("documents", True), ("_stages/shingles", True), ("_stages/given", False)):
+        before = next(Path(old, table).glob("*.parquet"))
+        assert any(before.samefile(file) for file in Path(new, table).glob("*.parquet")) == is_linked, table
 
 
 def test_a_night_of_a_crawl_has_the_tables_of_one_run(spark: SparkSession, tmp_path: Path) -> None:

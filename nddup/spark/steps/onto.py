@@ -318,9 +318,9 @@ def save_shingles(job: Job, documents: DataFrame, tokens: DataFrame) -> Saved:
         which name texts anew, all.
     Actions:   as `Job.write_onto`.
     """
-    old, found = job.old, job.find("shingles")
-    if found is not None:
-        return found
+    old, earlier = job.old, job.find("shingles")
+    if earlier is not None:
+        return earlier
     nodes = documents.where(F.col("doc_id") == F.col("group")).where((F.size("sketch") > 0) & ~_is_whole(job.config))
     nodes = nodes.select(F.col("doc_key").alias("node"))
     if old is not None and not (job.without or TAKEN_OUT in old.reasons or old.has_revisits):

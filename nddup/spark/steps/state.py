@@ -187,8 +187,8 @@ class Job(RunEngine):
             return self.write(name, old.folder.table(name).unionByName(new), counts)
         self.progress.describe(name)
         written = self.folder.write_beside(name, new, old.folder, self._schema(name))
-        found = written.agg(F.count("*").alias("rows"), *(F.expr(n).alias(key) for key, n in counts.items()))
-        sums = {key: int(value or 0) for key, value in found.collect()[0].asDict().items()}
+        columns = [F.expr(count).alias(key) for key, count in {"rows": "count(*)", **counts}.items()]
+        sums = {key: int(value or 0) for key, value in written.agg(*columns).collect()[0].asDict().items()}
         return Saved(written, sums.pop("rows"), sums, {})
 
     def seal(self, name: str, saved: Saved, **noted: JsonValue) -> Saved:
