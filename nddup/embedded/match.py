@@ -22,6 +22,7 @@ from nddup.embedded.memory import OF_MATCH
 from nddup.embedded.workers import Workers
 from nddup.errors import CapacityError, NeedsSparkError
 from nddup.ground.arrays import Ragged, number_keys, take_rows
+from nddup.ground.columns import nulls
 from nddup.matching.bitmaps import MOST_BITS, NOTHING_PACKED, Bitmaps, Packed, make_bitmaps, pack
 from nddup.matching.cliques import connect_cliques
 from nddup.matching.overlap_join import (
@@ -163,20 +164,24 @@ class Matches:
         return replace(self, told={**self.told, "resemblance": resemblance}, common=common)
 
     def table(self, n_features: NDArray[np.int32]) -> pa.Table:
-        """Return CONFIRMED as other stages read it; `n_features` are those of all documents."""
+        """Return CONFIRMED as other stages read it; `n_features` are those of all documents.
+
+        Memory: 8 bytes a pair where shingles are known; else the arrays are those of the table.
+        """
         rows = len(self.first)
-        columns = {
-            name: pa.array(end.astype(np.int64)) for name, end in (("node_a", self.first), ("node_b", self.second))
+        columns: dict[str, pa.Array | pa.ChunkedArray] = {
+            "node_a": pa.array(self.first),
+            "node_b": pa.array(self.second),
         }
         for column in LIKENESS:
             values = self.told.get(column.name)
             columns[column.name] = (
-                pa.nulls(rows, TYPES[column.type]) if values is None else pa.array(values, from_pandas=True)
+                nulls(rows, TYPES[column.type]) if values is None else pa.array(values, from_pandas=True)
             )
-        columns["edit"] = pa.nulls(rows, pa.float64()) if self.edit is None else pa.array(self.edit)
+        columns["edit"] = nulls(rows, pa.float64()) if self.edit is None else pa.array(self.edit)
         shingles = (None, None) if self.common is None else (n_features[self.first], n_features[self.second])
         for name, counts in zip(("common", "shingles_a", "shingles_b"), (self.common, *shingles), strict=True):
-            columns[name] = pa.nulls(rows, pa.int32()) if counts is None else pa.array(counts)
+            columns[name] = nulls(rows, pa.int32()) if counts is None else pa.array(counts)
         return pa.table(columns)
 
     def counts(self) -> dict[str, int]:

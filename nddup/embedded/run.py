@@ -228,7 +228,9 @@ class LocalJob(RunEngine):
         if self._old is not None and isinstance(source, Collection):
             return self._pair_onto(self._old, documents, source)
         found = engine.pair(documents, self.config, self.workers, source, known=known, forced=self.forced)
-        return Made(saved={"pairs": self.save("pairs", found.pairs)}, counts=found.stage_counts, own=found)
+        saved = self.save("pairs", found.pairs)
+        found = replace(found, pairs=self.store.release("pairs", found.pairs))
+        return Made(saved={"pairs": replace(saved, table=found.pairs)}, counts=found.stage_counts, own=found)
 
     def _pair_onto(self, old: Old, documents: pa.Table, source: Collection) -> Made:
         is_whole = self.forced is not None or old.is_forced or old.is_crowded

@@ -45,6 +45,7 @@ from nddup.tables import DIRECTED, PAIRS, table_called
 
 if TYPE_CHECKING:
     from nddup.engines.duck import DuckEngine
+    from nddup.engines.engine import EngineTable
 
 Counts = dict[str, int]
 
@@ -78,7 +79,8 @@ class Sketched:
 class Paired:
     """The pairs, and the distinct sketches behind them."""
 
-    pairs: pa.Table
+    pairs: "EngineTable"
+    """PAIRS; once a run has written them, the files that hold them."""
     nodes: Nodes
     matches: Matches
     led: Led
@@ -260,17 +262,20 @@ def _list_alone(rows: pa.Table, nodes: Nodes) -> pa.Table:
 
     Memory: what is returned, and 40 bytes a match.
     """
-    ends = np.stack([rows["node_a"].to_numpy().astype(np.int32), rows["node_b"].to_numpy().astype(np.int32)])
+    ends = np.stack([rows["node_a"].to_numpy(), rows["node_b"].to_numpy()])
     is_turned = nodes.id_rank[ends[0]] > nodes.id_rank[ends[1]]
     ends[:, is_turned] = ends[::-1, is_turned]
     order = np.argsort(nodes.id_rank[ends[0]].astype(np.int64) * len(nodes.id_rank) + nodes.id_rank[ends[1]])
     columns = {name: take(nodes.ids, end[order]) for name, end in zip(("doc_a", "doc_b"), ends, strict=True)}
     columns["star"] = pa.repeat(pa.scalar(value=False), len(rows))
     turned = {one: other for pair in DIRECTED.items() for one, other in (pair, pair[::-1])}
+    del ends
     for name in TOLD:
-        other = turned.get(name, name)
-        values = rows[name] if other == name else pc.if_else(pa.array(is_turned), rows[other], rows[name])
-        columns[name] = take(values, order).cast(PAIRS.arrow.field(name).type)
+        values, other = rows[name], turned.get(name, name)
+        if values.null_count < len(rows):  # nulls are the same in any order
+            values = values if other == name else pc.if_else(pa.array(is_turned), rows[other], values)
+            values = take(values, order)
+        columns[name] = values.cast(PAIRS.arrow.field(name).type)
     return pa.table(columns).select(PAIRS.names)
 
 

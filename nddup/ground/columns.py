@@ -99,6 +99,12 @@ def take(column: pa.ChunkedArray, places: NDArray[np.integer]) -> pa.ChunkedArra
     return pa.chunked_array(chunks, column.type)
 
 
+def nulls(rows: int, kind: pa.DataType) -> pa.ChunkedArray:
+    """Return a column of nulls; its chunks share the memory of one."""
+    chunk = pa.nulls(min(rows, TAKEN), kind)
+    return pa.chunked_array([chunk.slice(0, min(TAKEN, rows - low)) for low in range(0, rows, TAKEN)], kind)
+
+
 def mean_bytes(column: pa.ChunkedArray) -> float:
     """Return the mean size of a value in bytes; 0 for an empty column."""
     return float(column.nbytes / len(column)) if len(column) else 0.0

@@ -1,4 +1,6 @@
-"""Matches of sketches that one document each has become rows without a join: those that the join gives."""
+"""Matches of sketches that one document each has become rows without a join: those that the join gives; what of them
+is held in memory.
+"""
 
 import random
 from pathlib import Path
@@ -11,7 +13,9 @@ from nddup.embedded import steps
 from nddup.embedded.collapse import Nodes
 from nddup.embedded.match import Matches
 from nddup.embedded.run import run_locally
+from nddup.embedded.workers import Workers
 from nddup.engines.duck import DuckEngine
+from nddup.ground.columns import TAKEN, nulls
 from nddup.settings.load import build_config
 from nddup.settings.plan import threshold_of
 from nddup.settings.schema import Config
@@ -63,3 +67,27 @@ def test_rows_are_those_of_the_join(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(steps, "list_pairs", compare)
     run_locally([str(source)], str(tmp_path / "run"), config)
     assert rows[0] > len(texts)
+
+
+@pytest.mark.parametrize("rows", [0, 1, TAKEN, 3 * TAKEN + 7])
+def test_columns_of_nulls_share_memory(rows: int) -> None:
+    """Nothing but nulls, as many as asked, in no more bytes than one chunk has."""
+    column = nulls(rows, pa.float64())
+    assert (len(column), column.null_count, column.type) == (rows, rows, pa.float64())
+    assert len({chunk.buffers()[1].address for chunk in column.chunks}) <= 1
+
+
+def test_written_pairs_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the clusters on a run asks the files of `pairs`; the counts are those of the rows."""
+    source = write_texts(tmp_path / "a.jsonl", {str(n): f"a b c d e f g h i j k l m n o p {n}" for n in range(9)})
+    clustered, held = steps.cluster, list[int]()
+
+    def count_held(paired: steps.Paired, config: Config, workers: Workers) -> steps.Clustered:
+        held.append(sum(isinstance(value, pa.Table) for value in vars(paired).values()))
+        return clustered(paired, config, workers)
+
+    monkeypatch.setattr(steps, "cluster", count_held)
+    given = {"pairs": {"threshold": 0.6}, "output": {"report": False}, "local": {"processes": 1}}
+    metrics = run_locally([str(source)], str(tmp_path / "run"), build_config(given, origin="test"))
+    assert held == [0]
+    assert metrics["rows"]["pairs"] == 9 * 8 // 2
