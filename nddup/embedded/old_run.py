@@ -153,7 +153,9 @@ class Old:
         after = np.full(codes.max() + 1, NO_NODE, np.int64)
         left = np.flatnonzero(is_left)[::-1]
         after[codes[left]] = keys[left]  # of several documents the last one written, the first, stays
-        named = after[codes[np.searchsorted(keys, self.shingles.nodes)]]
+        named = self.shingles.nodes.copy()
+        is_there = named != NO_NODE
+        named[is_there] = after[codes[np.searchsorted(keys, named[is_there])]]
         return replace(self, shingles=self.shingles._replace(nodes=named))
 
 

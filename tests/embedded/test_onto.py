@@ -220,6 +220,23 @@ def test_a_group_is_found_by_any_of_its_documents(tmp_path: Path) -> None:
     assert pairs == [{"doc_a": "a0", "doc_b": "m2"}]
 
 
+def test_what_left_an_archive_stands_for_no_other_document(tmp_path: Path) -> None:
+    """The shingles of a document that is taken out are nobody's, also where revisits are settled again."""
+    texts = {name: " ".join(f"{name}{n}" for n in range(300)) for name in ("first", "second")}
+    made = [Made(name, f"http://{name}.example/", text, "2020-01-01T00:00:00Z") for name, text in texts.items()]
+    made += [made[1]._replace(name="copy", kind="revisit"), made[1]._replace(name="again", kind="revisit")]
+    near = made[0]._replace(name="near", uri="http://near.example/", text=f"{texts['first']} and more")
+    gone = tmp_path / "gone.txt"
+    gone.write_text("".join(f"urn:x:{one.name}\n" for one in made[1:]), encoding="utf-8")
+    write_crawl(tmp_path / "in" / "a", made)
+    run([tmp_path / "in" / "a"], tmp_path / "old", {}, batch="a")
+    write_crawl(tmp_path / "in" / "b", [near])
+    run([tmp_path / "in" / "b"], tmp_path / "new", {}, batch="b", onto=str(tmp_path / "old"), without=str(gone))
+
+    pairs = pq.read_table(tmp_path / "new" / "pairs", columns=["doc_a", "doc_b"]).to_pylist()
+    assert pairs == [{"doc_a": "urn:x:first", "doc_b": "urn:x:near"}]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(100, 300))
 def test_many_histories(tmp_path: Path, seed: int) -> None:
