@@ -2,7 +2,7 @@
 
 import posixpath
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from nddup.against.share_records import ReadItems
 from nddup.against.shingle_table import MOST_BYTES, Known, make_known, open_known
+from nddup.embedded.collapse import number_in_file
 from nddup.embedded.memory import Memory
 from nddup.embedded.read_records import list_silent
 from nddup.embedded.workers import Workers, in_collection_order
+from nddup.engines.engine import Engine
 from nddup.errors import ConfigError
 from nddup.ground.columns import pieces_of
 from nddup.scanning.collection import Collection, Files
@@ -26,7 +28,7 @@ from nddup.scanning.input_files import local_path
 from nddup.settings.plan import record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.stages.inputs_found import find_inputs
-from nddup.stages.losses import list_silent_files, require_few_rejects, require_readable
+from nddup.stages.losses import require_few_losses, require_readable
 from nddup.storage.local_storage import is_local
 from nddup.tables.features import REJECTED
 
@@ -139,7 +141,7 @@ def read_items(side: Side, length: int, workers: Workers, spool: Path) -> Items:
     rows = in_collection_order(
         workers.scan(side.collection, ReadItems(text_rule(side.config)), record_limits(side.config)), side.collection
     )
-    records = _number_in_source(rows["source"].to_pylist())
+    records = number_in_file(rows["source"])
     is_good = pc.is_null(rows["reason"])
     rejects = gather_rejects("B", rows, records, ~is_good.to_numpy(), side)
     good = rows.filter(is_good)
@@ -169,22 +171,13 @@ def require_few(side: Side, documents: int, sources: pa.ChunkedArray, rejects: p
         row = next(iter(rejects.slice(0, 1).to_pylist()), None)
         why = f": {row['source']}: {row['reason']} ({row['detail']})" if row else ""
         raise ConfigError(f"{side.path}: no document can be read{why}")
-    silent = []
-    if len(rejects):
+
+    def ask() -> Engine:
         from nddup.engines.duck import DuckEngine  # noqa: PLC0415 - a tenth of a second to load
 
-        silent = list_silent_files(DuckEngine.over(side.path, documents=pa.table({"source": sources}), rejects=rejects))
-    limit = side.config.input.max_rejects
-    require_few_rejects(documents, reasons(rejects), limit, silent=silent, source=side.collection)
+        return DuckEngine.over(side.path, documents=pa.table({"source": sources}), rejects=rejects)
 
-
-def _number_in_source(sources: Sequence[str]) -> NDArray[np.int64]:
-    """Return the ordinal of each row in its source, from 1; rows of a source must be adjacent."""
-    numbers, before, count = np.empty(len(sources), np.int64), None, 0
-    for row, source in enumerate(sources):
-        count = count + 1 if source == before else 1
-        numbers[row], before = count, source
-    return numbers
+    require_few_losses(ask, documents, reasons(rejects), side.config.input, side.collection)
 
 
 def _distinct(ids: list[str | None], sources: list[str], records: list[int]) -> tuple[list[str], int]:

@@ -6,6 +6,7 @@ the hashes, 8 bytes a token, are copied into memory, and `nddup.passages.repeats
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nddup.against.against_inputs import reasons
 from nddup.against.compare_collections import report_to
 from nddup.embedded.collapse import name_apart, number_in_file, order_documents, rank_ids
 from nddup.embedded.memory import Memory
@@ -33,7 +35,7 @@ from nddup.scanning.collection import Collection, Files
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.stages.inputs_found import find_again, find_inputs
-from nddup.stages.losses import list_silent_files, require_few_rejects, require_readable
+from nddup.stages.losses import require_few_losses, require_readable
 from nddup.storage.local_storage import LocalStorage, is_local, local_path
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import REJECTS
@@ -170,10 +172,9 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
         why = f": {row['source']}: {row['reason']} ({row['detail']})" if row else ""
         raise ConfigError(f"no document can be read{why}")
     if source.kept is None:
-        counted = rejects.group_by("reason").aggregate([([], "count_all")])
-        reasons = dict(zip(counted["reason"].to_pylist(), counted["count_all"].to_pylist(), strict=True))
-        silent = list_silent_files(DuckEngine.over("these records", documents=good.select(["source"]), rejects=rejects))
-        require_few_rejects(len(good), reasons, config.input.max_rejects, silent=silent, source=source.collection)
+        seen = {"documents": good.select(["source"]), "rejects": rejects}
+        ask = partial(DuckEngine.over, "these records", **seen)
+        require_few_losses(ask, len(good), reasons(rejects), config.input, source.collection)
         good = good.set_column(good.column_names.index("doc_id"), "doc_id", name_apart(good.drop_columns(["doc_key"])))
     tokens = pc.sum(pc.list_value_length(good["hashes"])).as_py() or 0
     memory.require(OF_TOKEN * tokens, f"the {tokens:,} tokens")

@@ -33,6 +33,12 @@ SOURCE_COLUMN = "nddup_source"
 WORDS = ("longest", "first-id", "first", "shortest-url", "newest", "oldest")
 
 
+def _with_few_decimals(share: float) -> float:
+    if Fraction(repr(share)).denominator > 10**9:
+        raise ValueError(f"a share has at most nine decimals, got {share!r}")
+    return share
+
+
 class KeepConfig(Section):
     """Which of several near-duplicates is kept."""
 
@@ -73,9 +79,7 @@ class KeepConfig(Section):
     @field_validator("max_lost")
     @classmethod
     def _is_decimal(cls, value: float | None) -> float | None:
-        if value is not None and Fraction(repr(value)).denominator > 10**9:
-            raise ValueError(f"a share has at most nine decimals, got {value!r}")
-        return value
+        return value if value is None else _with_few_decimals(value)
 
     @field_validator("policy", mode="before")
     @classmethod
@@ -447,16 +451,12 @@ class PairsConfig(Section):
                 raise ValueError(f"a count must be at least 1, got {value}")
         elif not 0 < value <= 1:
             raise ValueError(f"a share must lie in (0, 1], got {value!r}; a count is written without a point")
-        elif Fraction(repr(value)).denominator > 10**9:
-            raise ValueError(f"a share has at most nine decimals, got {value!r}")
-        return value
+        return value if isinstance(value, int) else _with_few_decimals(value)
 
     @field_validator("edit_threshold")
     @classmethod
     def _is_decimal(cls, value: float) -> float:
-        if Fraction(repr(value)).denominator > 10**9:
-            raise ValueError(f"a share has at most nine decimals, got {value!r}")
-        return value
+        return _with_few_decimals(value)
 
     @field_validator("max_document_frequency")
     @classmethod
