@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from nddup.engines.choose import machine_memory
 from nddup.engines.engine import FinishedRun
 from nddup.errors import CapacityError, ConfigError
-from nddup.ground.shown import one_line, spell_lost, spell_share
+from nddup.ground.shown import one_line, shorten, spell_lost, spell_share
 from nddup.mining.modes import MEANINGS
 from nddup.results.show import NEAR_PAIRS, ONE_CLUSTER, ONE_DOCUMENT, OWN_CLUSTERS, STANDS_FOR
 
@@ -127,12 +127,8 @@ def _spell(value: object) -> str:
         return value.hex()
     if isinstance(value, (list, tuple)):
         more = f", … {len(value):,} in all" if len(value) > _ITEMS else ""
-        return ", ".join(_short(str(one)) for one in value[:_ITEMS]) + more
-    return _short(str(value))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        return ", ".join(shorten(str(one), LONGEST) for one in value[:_ITEMS]) + more
+    return shorten(str(value), LONGEST)
 
 
 def _side(value: object) -> str:

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from nddup.engines.engine import Batches, Engine, EngineTable, FinishedRun, Folder, Kernel, R, Reader
-from nddup.errors import NddupError, NeedsSparkError, OutputError
+from nddup.errors import NddupError, NeedsSparkError, OutputError, first_line
 from nddup.ground.metrics import RunMetrics
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import RunFolder
@@ -219,7 +219,7 @@ class DuckEngine(Engine):
             if self._broken is not None:
                 raise self._broken from None
             kind = NeedsSparkError if isinstance(error, duckdb.OutOfMemoryException) else NddupError
-            raise kind(f"{self.path}: cannot be read ({reason_of(error)})") from error
+            raise kind(f"{self.path}: cannot be read ({first_line(error)})") from error
         finally:
             for name in tables or {}:
                 self.database.unregister(name)
@@ -279,11 +279,6 @@ def as_text(text: str) -> str:
 def as_name(name: str) -> str:
     """Return a name as an SQL identifier, whatever it contains."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def reason_of(error: Exception) -> str:
-    """Return the first line of an error message."""
-    return str(error).strip().splitlines()[0]
 
 
 class DuckTables(DuckEngine, FinishedRun):
@@ -371,7 +366,7 @@ class DuckRun(DuckTables):
             self.database.execute(f"CREATE VIEW {as_name(table.name)} AS SELECT {columns} {rows}")
         except (duckdb.Error, RuntimeError, UnicodeError) as error:  # of DuckDB: a damaged name of a column is no text
             self.require_same(table.name)  # says what mends it
-            raise NddupError(f"{self.path}/{table.name}: cannot be read ({reason_of(error)})") from error
+            raise NddupError(f"{self.path}/{table.name}: cannot be read ({first_line(error)})") from error
 
 
 def _read_chunks(file: Path) -> Iterator[str]:

@@ -189,6 +189,11 @@ def fold(line: str, width: int) -> str:
     return "\n".join([*folded, line])
 
 
+def shorten(text: str, most: int) -> str:
+    """Cut a text to so many characters; the last of a cut one is an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def spell_share(value: float | None) -> str:
     """Return a share with three decimals, cut, as in the report: none reaches a threshold that it does not.
 

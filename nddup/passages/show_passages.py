@@ -9,7 +9,7 @@ from nddup.engines.duck import DuckEngine, as_literal
 from nddup.engines.engine import Engine
 from nddup.errors import ConfigError, OutputError, UnfinishedRunError
 from nddup.ground.json_text import load_object
-from nddup.ground.shown import one_line
+from nddup.ground.shown import one_line, shorten
 from nddup.passages.passages_output import HEADER, Told, summarise
 from nddup.report.passages_page import FIRST_PLACES, MOST_CUT, MOST_SAVING, Row, outcome_of, wanted_of
 from nddup.results.opening import is_read_here
@@ -220,5 +220,4 @@ def _in_a_line(text: str) -> str:
 
 
 def _excerpt(text: str) -> str:
-    text = _in_a_line(text)
-    return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…"
+    return shorten(_in_a_line(text), EXCERPT)

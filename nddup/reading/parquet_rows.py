@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from nddup.errors import first_line
 from nddup.reading.chats import LISTS, chats_of, holds_texts, left_of, texts_of, unread_parts
 from nddup.reading.formats import FileHead, Format, FormatError
 from nddup.reading.json_lines import PlainRecords, are_printable, non_empty
@@ -475,11 +476,6 @@ def _text(values: dict[str, Value | list[object] | None], name: str | None) -> s
         return value.decode()
     except UnicodeDecodeError:
         return f"0x{value.hex()}"
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's message; pyarrow adds others."""
-    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 def _decode(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:

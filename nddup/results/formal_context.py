@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nddup.engines.engine import FinishedRun, text_places
 from nddup.errors import ConfigError, NddupError, OutputExistsError
-from nddup.ground.shown import counted, csv_line, escaped, one_line
+from nddup.ground.shown import counted, csv_line, escaped, one_line, shorten
 from nddup.results.opening import read_texts
 from nddup.settings.stored import ignored_of
 from nddup.storage.local_storage import writing
@@ -198,8 +198,7 @@ class Text(NamedTuple):
             found = "".join(self.tokens[low:high])
         else:
             found = self.text[self.places[low, 0] : self.places[high - 1, 1]]
-        line = " ".join(one_line(found.replace("\n", " ")).split())
-        return line if len(line) <= PIECE else f"{line[: PIECE - 1]}…"
+        return shorten(" ".join(one_line(found.replace("\n", " ")).split()), PIECE)
 
 
 def describe_extent(run: FinishedRun, cluster: str, size: int, *, master: str | None) -> list[str]:

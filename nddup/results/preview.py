@@ -11,7 +11,7 @@ from itertools import islice
 from typing import BinaryIO, NamedTuple
 
 from nddup.ground.progress import Steps
-from nddup.ground.shown import counted, one_line, spell_size
+from nddup.ground.shown import counted, one_line, shorten, spell_size
 from nddup.reading.csv_rows import dialect_of
 from nddup.reading.formats import FormatError
 from nddup.reading.outcomes import Record, Reject
@@ -224,5 +224,4 @@ def _is_remote(path: str) -> bool:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text[: 4 * SHOWN_TEXT].split())
-    return line if len(line) <= SHOWN_TEXT else line[: SHOWN_TEXT - 1] + "…"
+    return shorten(" ".join(text[: 4 * SHOWN_TEXT].split()), SHOWN_TEXT)

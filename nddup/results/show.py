@@ -13,7 +13,16 @@ import pyarrow as pa
 from nddup.engines.engine import FinishedRun
 from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
-from nddup.ground.shown import counted, csv_line, drop_login, one_line, spell_lost, spell_share, without_brackets
+from nddup.ground.shown import (
+    counted,
+    csv_line,
+    drop_login,
+    one_line,
+    shorten,
+    spell_lost,
+    spell_share,
+    without_brackets,
+)
 from nddup.mining.modes import MEANINGS, MODES
 from nddup.report.for_review import Decisive, decisive_of, find_closest
 from nddup.report.summary import headline, notes
@@ -144,7 +153,8 @@ def first_rejects(run: FinishedRun) -> list[str]:
     sketch = run.metrics.stages.sketch
     rows = run.sql(FIRST_REJECTS).to_pylist() if sketch.rejected else []
     return [
-        f"first {row['reason']}: {one_line(row['source'])}#{row['record']}: {_short(row['detail'] or '', WIDTH)}"
+        f"first {row['reason']}: {one_line(row['source'])}#{row['record']}:"
+        f" {shorten(one_line(row['detail'] or ''), WIDTH)}"
         for row in rows
         if not (row["reason"] in ("no records", "binary") and sketch.unread_files)
     ]
@@ -313,11 +323,6 @@ def _ending(doc_id: str, width: int = 34) -> str:
     """Return an id on one line; of a long one its end, which tells it from others."""
     text = one_line(doc_id)
     return text if len(text) <= width else f"…{text[1 - width :]}"
-
-
-def _short(text: str, width: int = WIDTH // 2) -> str:
-    text = one_line(text)
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def removed_lines(run: FinishedRun) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nddup.errors import first_line
 from nddup.reading.charsets import EACH_BYTE, take_marks
 from nddup.reading.chats import chats_of, with_texts
 from nddup.reading.csv_rows import Lines, dialect_of, read_rows
@@ -23,7 +24,6 @@ from nddup.reading.parquet_rows import (
     RowPlace,
     TooLargeError,
     columns_of,
-    first_line,
     open_parquet,
     place_rows,
     read_batches,

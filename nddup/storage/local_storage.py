@@ -14,7 +14,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, NamedTuple
 
-from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError, StoppedError
+from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError, StoppedError, first_line
 from nddup.remote.addresses import is_remote, spell_bare
 from nddup.scanning.input_files import InputFile, Listing, is_of_this_machine, local_path, make_listing, uri_of
 from nddup.scanning.walk import open_stored, split_member, walk_inputs
@@ -328,8 +328,7 @@ def _forget_checksum(path: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return text.splitlines()[0] if text.strip() else type(error).__name__
+    return (error.strerror if isinstance(error, OSError) else None) or first_line(error)
 
 
 def is_submitted() -> bool:
