@@ -96,12 +96,10 @@ def add_demo(commands: "argparse._SubParsersAction[Any]") -> None:
         description="Write 150 pages of documentation to DIR/pages and find their near-duplicates: results in DIR/run.",
     )  # fmt: skip
     parser.add_argument(
-        "-o",
-        "--output",
-        metavar="DIR",
+        "-o", "--output", metavar="DIR",
         help="folder to make, or of an earlier demo, which is replaced (default: nddup-demo, or nddup-demo-2 and so on"
         " where that is another's)",
-    )
+    )  # fmt: skip
 
 
 def _is_free(folder: Path) -> bool:

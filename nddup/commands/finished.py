@@ -98,86 +98,70 @@ def add_show(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     add_finished_run(parser)
     parser.add_argument(
-        "--cluster",
-        metavar="ID",
+        "--cluster", metavar="ID",
         help="print one cluster instead: its members, the text that all share, and what each has beside it; reads the"
         " inputs again",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--doc",
-        metavar="ID",
+        "--doc", metavar="ID",
         help="print one document instead: whether it is kept, its pairs and clusters; its repeated parts",
-    )
+    )  # fmt: skip
     parser.add_argument("--passage", metavar="ID", help="print one passage instead, with its places")
     parser.add_argument(
-        "--borderline",
-        type=positive,
-        metavar="N",
+        "--borderline", type=positive, metavar="N",
         help="print the N pairs nearest to the threshold instead; RUN/report/borderline.html shows 20, side by side",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--context",
-        metavar="DIR",
+        "--context", metavar="DIR",
         help="write the context and its concepts to DIR instead, for tools of formal concept analysis",
-    )
+    )  # fmt: skip
     add_json(parser)
     parser.add_argument(
-        "--removed",
-        action="store_true",
+        "--removed", action="store_true",
         help="print what was removed instead, and for which kept document; with --csv all of it",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--disagree",
-        metavar="COLUMN",
+        "--disagree", metavar="COLUMN",
         help="print the families whose documents differ in a column that keep.ledger, keep.same or keep.policy names",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--risky",
-        type=positive,
-        metavar="N",
+        "--risky", type=positive, metavar="N",
         help="print N removals instead, drawn by what may be wrong: the kept one is shorter, of another file, older,"
         " has another label; with --csv a file for judgements, which `nddup evaluate --judged` and keep.force read",
-    )
+    )  # fmt: skip
     add_seed(parser)
     parser.add_argument(
-        "--captures",
-        action="store_true",
+        "--captures", action="store_true",
         help="print how the pages of a web archive changed instead; with --csv the captures of each address by date:"
         " same, near or changed",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--review",
-        action="store_true",
+        "--review", action="store_true",
         help="print what there is to review instead; with --csv every document with its group, pivot and similarity,"
         " the thread of a message, parent and batch",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--batch", type=positive, metavar="N", help="of --review: batches of at most N documents, no family divided"
     )
     parser.add_argument(
-        "--compare",
-        nargs=2,
-        metavar=("A", "B"),
+        "--compare", nargs=2, metavar=("A", "B"),
         help="print what differs between the texts of two documents instead; reads the inputs again",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--csv",
-        action="store_true",
+        "--csv", action="store_true",
         help="with --removed, --disagree, --risky, --captures and --review: a CSV file, a line for each document;"
         " --copies-of prints one always",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--copies-of",
-        metavar="ID|FILE",
+        "--copies-of", metavar="ID|FILE",
         help="print a CSV file instead: what shares a passage with a document, or with texts of a file, and where: for"
         " keep.force and `index remove`; reads the inputs again",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--extents",
-        action="store_true",
+        "--extents", action="store_true",
         help="print a CSV file instead: for each cluster the number of shingles that all members have, their share of"
         " the shortest member, and their places in the representative; reads the inputs again",
-    )
+    )  # fmt: skip
     add_master(parser)
 
 
@@ -361,11 +345,9 @@ def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
     )  # fmt: skip
     add_finished_run(parser)
     parser.add_argument(
-        "--max-rejects",
-        type=share,
-        metavar="SHARE",
+        "--max-rejects", type=share, metavar="SHARE",
         help="also fail if a larger share of the records was rejected, such as 0.05",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--require-inputs", action="store_true",
         help="exit status 3 if a promise was not proved because the inputs are gone",

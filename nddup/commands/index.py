@@ -97,11 +97,9 @@ def add_index(commands: "argparse._SubParsersAction[Any]") -> None:
     _add_callers(one)
     one = _action(actions, "compact", "merge all segments and forget removed documents")
     one.add_argument(
-        "--days",
-        type=float,
-        metavar="D",
+        "--days", type=float, metavar="D",
         help="keep files of versions that were the newest in the last D days (default 7)",
-    )
+    )  # fmt: skip
     _add_callers(one)
 
 

@@ -93,24 +93,21 @@ def add_evaluate(commands: "argparse._SubParsersAction[Any]") -> None:
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("--truth", metavar="FILE", help="the reference list; any path Hadoop can open")
     given.add_argument(
-        "--labels",
-        metavar="FILE",
+        "--labels", metavar="FILE",
         help="pairs that a person judged instead: id, id, label (yes or no, 1 or 0) a line. Prints precision and recall"
         " at the run's own threshold and above, and writes RUN/evaluation/labels.json",
-    )
+    )  # fmt: skip
     given.add_argument(
-        "--judged",
-        metavar="FILE",
+        "--judged", metavar="FILE",
         help="judgements of removals instead, as the report saves them or `show --risky --csv` prints them: how often"
         " the kept document is worse or no duplicate, with intervals; writes RUN/evaluation/judged.json",
-    )
+    )  # fmt: skip
     add_all_known(parser, "FILE")
     parser.add_argument("--as", dest="kind", choices=("pairs", "groups"), help="what a line holds (default: detected)")
     parser.add_argument(
-        "--delimiter",
-        choices=("tab", "semicolon", "comma", "blank"),
+        "--delimiter", choices=("tab", "semicolon", "comma", "blank"),
         help="what separates the fields (default: detected)",
-    )
+    )  # fmt: skip
     parser.add_argument("--header", choices=("yes", "no"), help="whether line 1 names the columns (default: detected)")
     parser.add_argument(
         "--score", metavar="COLUMN", help="name or number of the score column, or none (default: the third)"
@@ -220,11 +217,10 @@ def add_sweep(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     parser.add_argument("--truth", metavar="FILE", help="compare each run with this list of known duplicates")
     parser.add_argument(
-        "--x",
-        metavar="KEY",
+        "--x", metavar="KEY",
         help="setting of the horizontal axis in the figures; by default the first of the grid that varies and is a"
         " number",
-    )
+    )  # fmt: skip
     parser.add_argument("--keep-runs", action="store_true", help="keep the run folders in DIR/runs")
     add_inputs(parser)
     add_master(parser)

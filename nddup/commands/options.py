@@ -41,11 +41,9 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 def add_inputs(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     """Declare INPUT… and the settings of a run."""
     parser.add_argument(
-        "inputs",
-        nargs=nargs,
-        metavar="INPUT",
+        "inputs", nargs=nargs, metavar="INPUT",
         help="file or folder, here, of s3, gs, az, hf, https, or of Hadoop; no wildcards",
-    )
+    )  # fmt: skip
     add_settings(parser)
 
 
@@ -82,10 +80,9 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_master(parser: argparse.ArgumentParser) -> None:
     """Declare --master."""
     parser.add_argument(
-        "--master",
-        metavar="URL",
+        "--master", metavar="URL",
         help="Spark master, or sc://HOST:PORT, a server of Spark Connect (default: local[*], or that of spark-submit)",
-    )
+    )  # fmt: skip
 
 
 def assignment(text: str) -> str:

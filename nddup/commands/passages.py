@@ -162,11 +162,9 @@ def add_against(commands: "argparse._SubParsersAction[Any]") -> None:
         "--length", type=positive, default=8, metavar="N", help="tokens of a shingle, up to 1,000 (default 8)"
     )
     parser.add_argument(
-        "--by",
-        choices=("source", "folder"),
-        default="source",
+        "--by", choices=("source", "folder"), default="source",
         help="group the matrix and the summary by file or by folder (default source)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--engine", choices=("auto", "local", "spark"),
         help="what reads A and B: this machine, or Spark; auto, the default: Spark where one of them is not here",
