@@ -8,7 +8,6 @@ rate to its ends are the roots of the weighted sums of squares of theirs), each 
 that was judged. They write `evaluation/labels.json` and `evaluation/judged.json` into the run's folder.
 """
 
-import csv
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,9 +19,8 @@ import pyarrow as pa
 from nddup.engines.engine import FinishedRun, find_ids
 from nddup.errors import ConfigError
 from nddup.ground.shown import MOST_NAMED, counted, drop_login, name_some, one_line
-from nddup.reading.id_lists import JUDGEMENTS, Row, is_judged, list_judged, read_rows, require_known, require_one
+from nddup.reading.id_lists import JUDGEMENTS, Row, is_judged, list_judged, require_known, require_one
 from nddup.report.for_review import OF_JUDGED, ask_strata, decisive_of, place_removals
-from nddup.results.list_questions import Files
 from nddup.results.opening import Opened
 from nddup.stages.inputs_found import read_list_of
 
@@ -78,7 +76,10 @@ def evaluate_labels(opened: Opened, path: str, *, all_known: bool = False) -> di
 
     Cost: a join of `pairs` with `documents`.
     """
-    labels = list(_read_labels(_rows_of(opened.files, path), path))
+    listed = read_list_of(
+        opened.files, path, "--labels", lambda row: _label_of(row) is not None, most=(MOST_BYTES, "labelled pairs")
+    )
+    labels = list(_read_labels(listed.rows, path))
     ids = {one for label in labels for one in label.pair}
     documents = find_ids(opened.run, ids)
     judged, doubtful = _without_doubt(labels, documents)
@@ -136,21 +137,6 @@ def describe_labels(evaluation: Mapping[str, Any]) -> str:
         mark = "  best F1" if point is best else ""
         lines.append(f"  {point['at']:>11g}  {point['found']:>5,}      {numbers}  {bars}{mark}")
     return "\n".join(map(one_line, [*lines, ""]))
-
-
-def _rows_of(files: Files, path: str) -> list[Row]:
-    found = files.list_inputs([path]).files
-    if len(found) != 1:
-        raise ConfigError(f"--labels {path}: expected a file, got a folder of {len(found)} files")
-    file = found[0]
-    if file.size > MOST_BYTES:
-        raise ConfigError(f"--labels {path}: expected at most {MOST_BYTES >> 20} MB of labelled pairs")
-    try:
-        return read_rows(files.read_part(file.path, 0, file.size), lambda row: _label_of(row) is not None).rows
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"--labels {path}: expected UTF-8 ({error.reason} at byte {error.start})") from error
-    except (ValueError, csv.Error, pa.ArrowException) as error:
-        raise ConfigError(f"--labels {path}: {error}") from error
 
 
 def _read_labels(rows: list[Row], path: str) -> Iterator[Label]:

@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from nddup.errors import SchemaError
 from nddup.ground.arrays import Ragged, take_rows
-from nddup.ground.columns import list_column
+from nddup.ground.columns import list_column, pieces_of
 from nddup.spark.schemas import table
 from nddup.tables import TYPES, Column
 
@@ -161,18 +161,8 @@ def pieces(sizes: NDArray[np.integer], most: int | None = None) -> Iterator[slic
     """Cut rows into runs whose sizes add up to at most `most`. A row larger than that is a run of its own.
 
     Without `most`, the sizes are bytes and a run has at most `BATCH_BYTES`. No rows give one empty run.
-
-    Example:
-        >>> [(rows.start, rows.stop) for rows in pieces(np.array([3, 1, 2, 9, 1]), most=4)]
-        [(0, 2), (2, 3), (3, 4), (4, 5)]
     """
-    ends, most = np.cumsum(sizes, dtype=np.int64), BATCH_BYTES if most is None else most
-    low = 0
-    while low < len(ends) or low == 0:
-        before = int(ends[low - 1]) if low else 0
-        high = max(low + 1, int(np.searchsorted(ends, before + most, "right")))
-        yield slice(low, min(high, len(ends)))
-        low = high
+    yield from pieces_of(sizes, BATCH_BYTES if most is None else most) if len(sizes) else [slice(0, 0)]
 
 
 def pack_pieces(

@@ -184,27 +184,37 @@ def read_ids_of(files: Files, path: str, asked: str) -> list[list[str]]:
     return _read(files, path, asked, read_ids)
 
 
-def read_list_of(files: Files, path: str, asked: str, is_entry: Callable[[Sequence[str]], bool]) -> Rows:
+def read_list_of(
+    files: Files,
+    path: str,
+    asked: str,
+    is_entry: Callable[[Sequence[str]], bool],
+    *,
+    most: tuple[int, str] = (MOST_BYTES, "ids"),
+) -> Rows:
     """Read a file of ids.
 
     Args:
         asked: the setting or option that names it, for messages.
         is_entry: as of `read_rows`.
+        most: bytes that it may have, and what it lists.
 
     Raises:
         ConfigError: if it is missing, a folder, too large or cannot be read.
 
     Cost: the file is read once, into memory.
     """
-    return _read(files, path, asked, partial(read_rows, is_entry=is_entry))
+    return _read(files, path, asked, partial(read_rows, is_entry=is_entry), most)
 
 
-def _read(files: Files, path: str, asked: str, read: Callable[[bytes], R]) -> R:
+def _read(
+    files: Files, path: str, asked: str, read: Callable[[bytes], R], most: tuple[int, str] = (MOST_BYTES, "ids")
+) -> R:
     listed = files.list_inputs([path]).files
     if len(listed) != 1:
         raise ConfigError(f"{asked} {path}: expected a file, got a folder of {len(listed)} files")
-    if listed[0].size > MOST_BYTES:
-        raise ConfigError(f"{asked} {path}: expected at most {MOST_BYTES >> 20:,} MB of ids")
+    if listed[0].size > most[0]:
+        raise ConfigError(f"{asked} {path}: expected at most {most[0] >> 20:,} MB of {most[1]}")
     try:
         return read(files.read_part(listed[0].path, 0, listed[0].size))
     except UnicodeDecodeError as error:
