@@ -33,12 +33,6 @@ SOURCE_COLUMN = "nddup_source"
 WORDS = ("longest", "first-id", "first", "shortest-url", "newest", "oldest")
 
 
-def _with_few_decimals(share: float) -> float:
-    if Fraction(repr(share)).denominator > 10**9:
-        raise ValueError(f"a share has at most nine decimals, got {share!r}")
-    return share
-
-
 class KeepConfig(Section):
     """Which of several near-duplicates is kept."""
 
@@ -579,3 +573,9 @@ class Config(Section):
             if not key.startswith("spark."):
                 raise ValueError(f"expected Spark's own full keys, such as spark.{key}, got {key}")
         return value
+
+
+def _with_few_decimals(share: float) -> float:
+    if Fraction(repr(share)).denominator > 10**9:
+        raise ValueError(f"a share has at most nine decimals, got {share!r}")
+    return share
