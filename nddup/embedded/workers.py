@@ -120,8 +120,6 @@ class SpooledTexts:
             yield from scan_texts(pa.ipc.open_file(file).read_all(), consumer)
 
 
-"""The system's message for a full disk. The disk is the one written to, not the one read from."""
-
 DIED = "the worker process ended; it may have had too little memory"
 
 T = TypeVar("T")

@@ -55,6 +55,8 @@ COUNTERS = ("candidates", "stopped")
 """What each task counts: the candidates compared; the most holders of a feature that costs too much to compare."""
 
 COUNTS = {name: f"count_if(what = '{what}')" for name, what in KINDS.items()}
+COUNTS |= {"candidates": "sum(candidates)", "stopped": "max(stopped)"}
+"""Counts of COMPARED, as aggregates: rows of each kind, and the counters of all tasks."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -121,10 +123,6 @@ def heavy_of(compared: DataFrame) -> DataFrame:
     """
     require(compared, COMPARED, stage="pairs")
     return compared.where("what = 'link'").select(F.explode(F.array("node_a", "node_b")).alias("node")).distinct()
-
-
-COUNTS |= {"candidates": "sum(candidates)", "stopped": "max(stopped)"}
-"""Counts of COMPARED, as aggregates: rows of each kind, and the counters of all tasks."""
 
 
 def ask_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
