@@ -10,11 +10,9 @@ and the version of its file in its name, so that another version has another cop
 """
 
 import os
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from fcntl import LOCK_EX, flock
+from contextlib import suppress
 from hashlib import sha256
 from json import dumps, loads
 from pathlib import Path
@@ -24,11 +22,10 @@ from threading import Lock
 from typing import BinaryIO, NamedTuple
 
 from nddup.errors import ConfigError, UnreachableError
-from nddup.ground.own_files import make_own
 from nddup.ground.progress import note
 from nddup.ground.shown import parse_size, spell_size
-from nddup.ground.start_up import CACHE_FOLDER, cache_folder
 from nddup.remote.addresses import RemoteFile, spell_bare
+from nddup.remote.copy_folders import locked, own_folder, remove_unused
 from nddup.remote.fetch import list_remote, read_remote
 
 CACHE_SIZE = "NDDUP_CACHE_SIZE"
@@ -40,9 +37,6 @@ sketch and to confirm, one more for `output.kept`, and one more for files of at 
 them. So at most twice the inputs are fetched with any room in two passes, with R of half of T in three, and with two
 thirds in four, as `reading_order` of the embedded workers begins with what is left.
 """
-
-UNUSED_SECONDS = 30 * 86_400
-"""Seconds without use after which a note or a copy is removed."""
 
 SMALL = 1 << 20
 """Bytes of a file that is fetched whole when its first bytes are asked for, even if not all files have room."""
@@ -80,7 +74,7 @@ def list_kept(urls: Sequence[str]) -> list[dict[str, RemoteFile]]:
         listings = list(threads.map(list_remote, urls))
     files = {file.url: file for listed in listings for file in listed.values()}
     folder, have_room = _folder(), sum(file.size for file in files.values()) <= max_bytes()
-    _remove_unused(folder)
+    remove_unused(folder)
     for file in files.values():
         name = _name(file.url)
         if not (file.modified or file.version):  # nothing would tell another file from this one
@@ -130,7 +124,7 @@ def find_kept(url: str) -> Path:
     noted = _note_of(url)
     if _is_there(noted):
         return noted.copy
-    with _locked(noted.copy.with_name(f"{_name(url)[:2]}.lock")):
+    with locked(noted.copy.with_name(f"{_name(url)[:2]}.lock")):
         if not _is_there(noted):
             _fetch(noted)
     return noted.copy
@@ -154,12 +148,7 @@ def _name(url: str) -> str:
 
 
 def _folder() -> Path:
-    base = cache_folder()
-    if base is None:
-        raise ConfigError(f"files elsewhere need a folder of your own for their copies; set {CACHE_FOLDER} to one")
-    folder = base / "inputs"
-    make_own(str(folder))
-    return folder
+    return own_folder("inputs", "files elsewhere need a folder of your own for their copies")
 
 
 def _note_of(url: str) -> _Noted:
@@ -215,7 +204,7 @@ def _make_room(noted: _Noted) -> None:
             f"{spell_bare(noted.file.url)}: has {spell_size(size)}, more than its copies may have together; raise"
             f" {CACHE_SIZE} ({spell_size(most)})"
         )
-    with _locked(folder / "room.lock"):
+    with locked(folder / "room.lock"):
         copies = sorted(_copies(folder))
         whole = sum(size for _, size, _ in copies) + size
         for _, other, path in copies:
@@ -238,19 +227,3 @@ def _copies(folder: Path) -> list[tuple[float, int, Path]]:
                     status = entry.stat(follow_symlinks=False)
                     copies.append((status.st_mtime, status.st_size, Path(entry.path)))
     return copies
-
-
-def _remove_unused(folder: Path) -> None:
-    before = time.time() - UNUSED_SECONDS
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(FileNotFoundError):
-                if entry.stat(follow_symlinks=False).st_mtime < before:
-                    Path(entry.path).unlink()
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("ab") as file:
-        flock(file, LOCK_EX)
-        yield

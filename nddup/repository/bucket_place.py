@@ -13,7 +13,6 @@ import hashlib
 import os
 import re
 import shutil
-import time
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -24,6 +23,7 @@ from nddup.ground.shown import drop_login
 from nddup.ground.start_up import cache_folder
 from nddup.remote.addresses import BUCKETS, scheme_of
 from nddup.remote.buckets import as_os_error, open_bucket, time_in
+from nddup.remote.copy_folders import remove_unused
 from nddup.repository.places import (
     COMMITS,
     SEGMENTS,
@@ -40,9 +40,6 @@ CONDITIONAL = {"s3", "s3a"}
 
 WITHOUT_FOLDERS = CONDITIONAL | BUCKETS | {"gcs", "abfs", "abfss", "memory"}
 """Schemes in which a path needs no folder; some of their clients would create a bucket for a misspelt name."""
-
-UNUSED_SECONDS = 30 * 86_400
-"""Seconds without use after which the copy of a segment on this machine is removed."""
 
 READ = 1 << 20
 
@@ -172,15 +169,12 @@ class BucketPlace:
         return path
 
     def publish(self, segment: str) -> None:
-        """As `Place.publish`; also removes copies of segments unused for `UNUSED_SECONDS` from this machine."""
+        """As `Place.publish`; also removes unused copies of segments from this machine."""
         self._make_folder(SEGMENTS, segment)
         for path in sorted((self.folder / SEGMENTS / segment).glob("*.parquet")):
             with as_os_error():
                 self._files.put_file(str(path), self._at(SEGMENTS, segment, path.name))
-        for folder in (self.folder / SEGMENTS).iterdir():
-            with suppress(OSError):
-                if time.time() - folder.stat().st_mtime > UNUSED_SECONDS:
-                    shutil.rmtree(folder)
+        remove_unused(self.folder / SEGMENTS)
 
     def segments(self) -> dict[str, StoredFolder]:
         """As `Place.segments`."""

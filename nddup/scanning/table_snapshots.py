@@ -13,10 +13,8 @@ import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from fcntl import LOCK_EX, flock
 from functools import cache
 from hashlib import sha256
 from itertools import chain
@@ -28,10 +26,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from nddup.errors import ConfigError, NddupError, OutputError, first_line, is_full
-from nddup.ground.own_files import make_own
-from nddup.ground.start_up import CACHE_FOLDER, cache_folder
 from nddup.remote.addresses import RemoteFile, is_remote, spell_bare
 from nddup.remote.buckets import client_of, list_bucket
+from nddup.remote.copy_folders import locked, own_folder, remove_unused
 from nddup.remote.fetch import read_remote
 from nddup.scanning.input_files import Placed, percent_spelled, split_version
 
@@ -47,9 +44,6 @@ Rows = set[tuple[Any, ...]]
 
 PART_BYTES = 64 << 20
 """Bytes of rows in memory after which a copy goes on in another file, which another worker may read."""
-
-UNUSED_SECONDS = 30 * 86_400
-"""Seconds without use after which a copy is removed."""
 
 LIBRARIES = {"Delta": ("delta", "deltalake"), "Iceberg": ("iceberg", "pyiceberg")}
 """The extra of the package, and the library, that reads each kind of table."""
@@ -155,15 +149,14 @@ def copy_snapshot(table: TablePath) -> Snapshot:
     Cost: at the first time, reads the version once, and writes it.
     """
     copies = _copies()
-    _remove_unused(copies)
+    remove_unused(copies)
     with _as_refused(table), _draft(copies) as mirror:
         opened = _open(table, mirror)
         key = sha256(json.dumps([table.folder, opened.version, sorted(opened.paths)]).encode()).hexdigest()[:32]
         target = copies / key
         if is_remote(table.folder):
             _pinned[table.folder] = f"{table.folder}@{opened.version}"
-        with (copies / f"{key}.lock").open("ab") as lock:
-            flock(lock, LOCK_EX)
+        with locked(copies / f"{key}.lock"):
             if not target.is_dir():
                 with _draft(copies) as draft:
                     _write(opened, draft)
@@ -174,12 +167,7 @@ def copy_snapshot(table: TablePath) -> Snapshot:
 
 
 def _copies() -> Path:
-    base = cache_folder()
-    if base is None:
-        raise ConfigError(f"a table needs a folder of your own for its copy; set {CACHE_FOLDER} to one")
-    copies = base / "tables"
-    make_own(str(copies))
-    return copies
+    return own_folder("tables", "a table needs a folder of your own for its copy")
 
 
 @contextmanager
@@ -378,14 +366,6 @@ def _as_refused(table: TablePath) -> Iterator[None]:
         if is_full(error):
             raise
         raise ConfigError(f"{name}: {LIBRARIES[table.kind][1]} does not read it ({first_line(error)})") from error
-
-
-def _remove_unused(folder: Path) -> None:
-    before = time.time() - UNUSED_SECONDS
-    for path in folder.iterdir():
-        with suppress(OSError):
-            if path.stat().st_mtime < before:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def plan_rows(scan: "DataScan") -> tuple[list[str], Callable[[], Iterable[pa.RecordBatch]]]:

@@ -12,20 +12,17 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from fcntl import LOCK_EX, flock
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
 from typing import TypeVar
 
-from nddup.errors import ConfigError, NotARunError, OutputError, OutputExistsError, UnfinishedRunError, first_line
-from nddup.ground.own_files import make_own
-from nddup.ground.start_up import CACHE_FOLDER, cache_folder
+from nddup.errors import NotARunError, OutputError, OutputExistsError, UnfinishedRunError, first_line
 from nddup.remote.addresses import RemoteFile, spell_bare
 from nddup.remote.buckets import as_os_error, client_of, list_bucket
+from nddup.remote.copy_folders import locked, own_folder, remove_unused
 from nddup.remote.fetch import ATTEMPTS, FIRST_WAIT, read_remote
 from nddup.scanning.input_files import RUN
 from nddup.storage.claim import PREFIX
@@ -36,9 +33,6 @@ MARKERS = ("_PASSAGES.json", "_SPLIT.json", COMPLETE)
 
 AT_ONCE = 8
 """Files that are sent or fetched at the same time."""
-
-UNUSED_SECONDS = 30 * 86_400
-"""Seconds without use after which the folder on this machine is removed."""
 
 R = TypeVar("R")
 
@@ -55,14 +49,11 @@ class BucketRun:
 
     def __init__(self, url: str) -> None:
         self.url, self.name = url.rstrip("/"), spell_bare(url.rstrip("/"))
-        base = cache_folder()
-        if base is None:
-            raise ConfigError(f"{self.name}: needs a folder of your own for its copy; set {CACHE_FOLDER} to one")
+        key = sha256(self.url.encode()).hexdigest()[:16]
         client_of(self.url)
-        above = base / "runs" / sha256(self.url.encode()).hexdigest()[:16]
-        make_own(str(above))
+        above = own_folder(f"runs/{key}", f"{self.name}: needs a folder of your own for its copy")
         os.utime(above)
-        _remove_unused(base / "runs")
+        remove_unused(above.parent)
         self.path, self._states, self._lock = above / self.url.rpartition("/")[2], above / "equal.json", above / "lock"
         self._seen: dict[str, RemoteFile] = {}
 
@@ -90,7 +81,7 @@ class BucketRun:
         if resume and COMPLETE in self._seen:
             self.fetch()
         elif not (resume and (self.path / RUN).is_file()):
-            with self._locked():
+            with locked(self._lock):
                 shutil.rmtree(self.path, ignore_errors=True)
 
     def fetch(self) -> str:
@@ -102,7 +93,7 @@ class BucketRun:
             OutputError: if it was replaced meanwhile.
             UnreachableError: if a file cannot be fetched.
         """
-        with self._locked():
+        with locked(self._lock):
             listed = self._list()
             if not listed:
                 raise NotARunError(f"{self.name}: no such folder")
@@ -125,7 +116,7 @@ class BucketRun:
         Raises:
             OutputError: if another wrote there meanwhile, or a file cannot be written.
         """
-        with self._locked():
+        with locked(self._lock):
             there = self._list()
             if there != self._seen:
                 raise OutputError(f"{self.name}: another command wrote there meanwhile; the results are in {self.path}")
@@ -219,16 +210,3 @@ class BucketRun:
             status = (self.path / name).stat()
             states[name] = (status.st_size, status.st_mtime_ns, file.size, file.version)
         self._states.write_text(json.dumps(states), encoding="utf-8")
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with self._lock.open("ab") as file:
-            flock(file, LOCK_EX)
-            yield
-
-
-def _remove_unused(folder: Path) -> None:
-    for above in folder.iterdir():
-        with suppress(OSError):
-            if time.time() - above.stat().st_mtime > UNUSED_SECONDS:
-                shutil.rmtree(above)
