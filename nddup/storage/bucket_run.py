@@ -19,14 +19,14 @@ from functools import partial
 from hashlib import sha256
 from typing import TypeVar
 
-from nddup.errors import NotARunError, OutputError, OutputExistsError, UnfinishedRunError, first_line
+from nddup.errors import NotARunError, OutputError, UnfinishedRunError, first_line
 from nddup.remote.addresses import RemoteFile, spell_bare
 from nddup.remote.buckets import as_os_error, client_of, list_bucket
 from nddup.remote.copy_folders import locked, own_folder, remove_unused
 from nddup.remote.fetch import ATTEMPTS, FIRST_WAIT, read_remote
 from nddup.scanning.input_files import RUN
 from nddup.storage.claim import PREFIX
-from nddup.storage.run_folder import COMPLETE
+from nddup.storage.run_folder import COMPLETE, require_ours
 
 MARKERS = ("_PASSAGES.json", "_SPLIT.json", COMPLETE)
 """The files without which a folder is no result; they are sent after all others."""
@@ -69,15 +69,7 @@ class BucketRun:
             if f"{self.name}/".startswith(f"{path.rstrip('/')}/"):
                 raise OutputError(f"--output {self.name}: lies in INPUT {path}, so the next run would read it")
         self._seen = self._list()
-        if self._seen and not (overwrite or resume):
-            raise OutputExistsError(
-                f"--output {self.name}: exists already; give another folder, or --overwrite to replace it, or --resume"
-                " to finish it"
-            )
-        if self._seen and RUN not in self._seen:
-            raise OutputExistsError(
-                f"--output {self.name}: holds files that are no run of nddup; it is not overwritten"
-            )
+        require_ours(self.name, self._seen, may_change=overwrite or resume)
         if resume and COMPLETE in self._seen:
             self.fetch()
         elif not (resume and (self.path / RUN).is_file()):

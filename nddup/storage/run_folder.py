@@ -18,7 +18,7 @@ import platform
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -138,6 +138,17 @@ def _version_of(name: str) -> str:
 def digest(value: object) -> str:
     """Return SHA-256, in hexadecimal digits, over a value as JSON with sorted keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def require_ours(path: str, there: Collection[str], *, may_change: bool) -> None:
+    """Refuse to write a run where names are already: any, unless the run may change them; or those of no run."""
+    if there and not may_change:
+        raise OutputExistsError(
+            f"--output {path}: exists already; give another folder, or --overwrite to replace it, or --resume to finish"
+            " it"
+        )
+    if there and RUN not in there:
+        raise OutputExistsError(f"--output {path}: holds files that are no run of nddup; it is not overwritten")
 
 
 class RunFolder:
@@ -410,15 +421,7 @@ class RunFolder:
         """Return the names in the folder, without claims; raise OutputError if this run may not write to it."""
         there = self._storage.children(self.path) if self._storage.exists(self.path) else []
         there = [name for name in there if not name.startswith(PREFIX)]
-        if there and not may_change:
-            raise OutputExistsError(
-                f"--output {self.path}: exists already; give another folder, or --overwrite to replace it,"
-                " or --resume to finish it"
-            )
-        if there and RUN not in there:
-            raise OutputExistsError(
-                f"--output {self.path}: holds files that are no run of nddup; it is not overwritten"
-            )
+        require_ours(self.path, there, may_change=may_change)
         self._refuse_links()
         return there
 
