@@ -8,7 +8,6 @@ The folder holds these tables; documents/ and keep/, the later rows that the ear
 tables with `changes`; index.html, the page; and _DIFF.json, the runs and the counts as --json prints them.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ import pyarrow as pa
 
 from nddup.engines.duck import DuckRun
 from nddup.engines.engine import FinishedRun
-from nddup.ground.shown import counted, spell_json
+from nddup.ground.shown import as_text, counted, spell_json
 from nddup.mining.keep_verdicts import FORCED_NOTE
 from nddup.report.diff_page import choose_changes, draw_changes
 from nddup.settings.load import read_stored
@@ -200,7 +199,7 @@ def count_diff(run: FinishedRun, settings: list[dict[str, Any]], versions: list[
 def say_diff(found: Difference) -> Iterator[str]:
     """Yield the lines of the summary: settings first, then counts, then the largest."""
     for row in found.settings:
-        yield f"setting {row['name']}: {_spelled(row['before'])} -> {_spelled(row['after'])}"
+        yield f"setting {row['name']}: {as_text(row['before'])} -> {as_text(row['after'])}"
     if found.versions:
         yield "versions: " + ", ".join(f"{row['name']} {row['before']} -> {row['after']}" for row in found.versions)
     if not found.rows:
@@ -241,10 +240,6 @@ def _forced(run: FinishedRun) -> Iterator[tuple[str, str]]:
     if run.holds(FORCED_NOTE):
         for kind, ids in run.read_json(FORCED_NOTE).items():
             yield from ((doc_id, kind) for doc_id in ids)
-
-
-def _spelled(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def queries() -> dict[str, str]:

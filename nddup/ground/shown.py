@@ -189,6 +189,11 @@ def fold(line: str, width: int) -> str:
     return "\n".join([*folded, line])
 
 
+def as_text(value: object) -> str:
+    """Return a text as it is, and any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def shorten(text: str, most: int) -> str:
     """Cut a text to so many characters; the last of a cut one is an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, first_line
 from nddup.ground.shown import drop_login
 from nddup.remote.addresses import EXTRAS, RemoteFile, scheme_of
 
@@ -48,7 +48,7 @@ def open_bucket(url: str) -> tuple[Any, str]:
         needed = f"pip install 'nddup[{extra}]'" if extra else "fsspec and its client of this scheme"
         raise ConfigError(f"{name}: opening it needs {needed} ({error})") from error
     except Exception as error:
-        raise ConfigError(f"{name}: cannot be opened ({_said(error)})") from error
+        raise ConfigError(f"{name}: cannot be opened ({first_line(error)})") from error
     if isinstance(files, LocalFileSystem):  # it follows links, which nddup does not
         raise ConfigError(f"{name}: lies on this machine; give its path")
     return files, str(root)
@@ -62,12 +62,7 @@ def as_os_error() -> Iterator[None]:
     except OSError:
         raise
     except Exception as error:
-        raise OSError(errno.EIO, _said(error)) from error
-
-
-def _said(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+        raise OSError(errno.EIO, first_line(error)) from error
 
 
 def written_at(info: Mapping[str, Any]) -> float | None:

@@ -11,7 +11,6 @@ stands-N      those that were removed for each of these
 texts-N       texts of about `TEXTS_CHARACTERS`, with their titles (`find_titles`)
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -23,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.ground.metrics import RunMetrics, StageMetrics
-from nddup.ground.shown import JsonValue, counted
+from nddup.ground.shown import JsonValue, as_text, counted
 from nddup.report.content import LENGTHS, UNREAD, AboutDocuments, Content, Family, find_families, find_nearest_sets
 from nddup.report.for_review import decisive_of, is_resemblance_exact
 from nddup.report.summary import headline, notes
@@ -323,7 +322,7 @@ def _settings(settings: Mapping[str, Mapping[str, Any]]) -> Iterator[list[Any]]:
 
 def _shown(value: JsonValue) -> str | None:
     """Return a value as it is written in a settings file; None if unset."""
-    return None if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return None if value is None else as_text(value)
 
 
 def _short(shown: Content, longest: Sequence[int], least: int) -> dict[str, Any]:

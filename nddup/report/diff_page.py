@@ -6,12 +6,12 @@
 Ids may be hostile: they are escaped, and the page may load nothing.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
 from nddup.engines.engine import Engine
+from nddup.ground.shown import as_text
 from nddup.report.frame import Link, draw_page
 
 EACH = 10
@@ -115,7 +115,7 @@ def _draw_settings(told: Mapping[str, Any]) -> str:
 
 
 def _spell(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = as_text(value)
     return f"<code>{escape(text)}</code>"
 
 

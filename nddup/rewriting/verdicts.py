@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nddup.ground.shown import as_text
 from nddup.reading.csv_rows import Dialect
 from nddup.reading.formats import FileHead
 from nddup.reading.xml_records import wrapper_of
@@ -166,11 +167,7 @@ def spelled(tags: Tags) -> list[tuple[str, str]]:
         >>> spelled(Tags(NAMES, (True, None, None, 2)))
         [('nddup_kept', 'true'), ('nddup_copies', '2')]
     """
-    return [(name, _as_text(value)) for name, value in zip(*tags, strict=True) if value is not None]
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return [(name, as_text(value)) for name, value in zip(*tags, strict=True) if value is not None]
 
 
 def tag_json(line: bytes, tags: Tags, encoding: str) -> bytes:
@@ -260,5 +257,5 @@ def tag_row(tags: Tags | None, dialect: Dialect, count: int = len(NAMES)) -> str
     """
     cells = [""] * count
     if tags is not None:
-        cells = ["" if value is None else _as_text(value) for value in tags.values]
+        cells = ["" if value is None else as_text(value) for value in tags.values]
     return dialect.delimiter + dialect.write(cells) if cells else ""
