@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from nddup.engines.engine import Engine
 from nddup.ground.shown import as_text
-from nddup.report.frame import Link, draw_page
+from nddup.report.frame import Link, draw_number, draw_page
 
 EACH = 10
 """Maximum number of documents of each cause, and of groups of each kind of change, shown; the tables have all."""
@@ -91,7 +91,7 @@ def draw_changes(shown: Changes, told: Mapping[str, Any], why: Mapping[str, str]
         before=escape(told["before"]),
         after=escape(told["after"]),
         settings=_draw_settings(told),
-        numbers="".join(map(_draw_number, _list_numbers(told))),
+        numbers="".join(draw_number(name, f"{number:,}", note) for name, number, note in _list_numbers(told)),
         causes=_draw_causes(shown.documents, told["causes"], why),
         groups="".join(
             _draw_groups(name, heading, shown.groups[name], told[name], table) for name, heading, table in GROUPS
@@ -115,8 +115,7 @@ def _draw_settings(told: Mapping[str, Any]) -> str:
 
 
 def _spell(value: object) -> str:
-    text = as_text(value)
-    return f"<code>{escape(text)}</code>"
+    return f"<code>{escape(as_text(value))}</code>"
 
 
 def _list_numbers(told: Mapping[str, Any]) -> list[tuple[str, int, str]]:
@@ -136,12 +135,6 @@ def _list_numbers(told: Mapping[str, Any]) -> list[tuple[str, int, str]]:
 
 def _list_kinds(kinds: Mapping[str, int]) -> str:
     return ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kind in kinds)
-
-
-def _draw_number(line: tuple[str, int, str]) -> str:
-    name, number, note = line
-    noted = f'<span class="note">{escape(note)}</span>' if note else ""
-    return f'<div><dt>{escape(name)}</dt><dd><span class="big">{number:,}</span>{noted}</dd></div>'
 
 
 def _draw_causes(documents: Sequence[Row], causes: Mapping[str, int], why: Mapping[str, str]) -> str:

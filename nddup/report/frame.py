@@ -72,6 +72,12 @@ def read_style() -> str:
     return files("nddup.report").joinpath("assets", "report.css").read_text(encoding="utf-8")
 
 
+def draw_number(name: str, number: str, note: str) -> str:
+    """Return one of the numbers on top of a page."""
+    noted = f'<span class="note">{escape(note)}</span>' if note else ""
+    return f'<div><dt>{escape(name)}</dt><dd><span class="big">{escape(number)}</span>{noted}</dd></div>'
+
+
 def draw_page(  # noqa: PLR0913
     title: str, body: str, links: Sequence[Link], *, label: str, sheet: str | None = None, script: Iterable[str] = ()
 ) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from nddup.engines.engine import Engine
-from nddup.report.frame import Link, draw_page
+from nddup.report.frame import Link, draw_number, draw_page
 
 PASSAGES, PLACES, DOCUMENTS = 50, 20, 20
 """Maximum number of passages, places of each, and documents that are shown."""
@@ -141,11 +141,7 @@ def draw_passages(
         about += f" The first {len(shown.passages):,} of {of:,}; the tables have all."
     none = '<p class="empty">None.</p>'
     body = BODY.format(
-        numbers="".join(
-            f'<div><dt>{escape(name)}</dt><dd><span class="big">{escape(value)}</span>'
-            f'<span class="note">{escape(note)}</span></dd></div>'
-            for name, value, note in numbers
-        ),
+        numbers="".join(draw_number(*number) for number in numbers),
         told="".join(f'<p class="note">{escape(line[:1].upper() + line[1:])}</p>' for line in told),
         about_passages=about,
         passages="".join(map(_draw_passage, shown.passages)) or none,
