@@ -24,7 +24,7 @@ from nddup.against.share_records import cut_regions, number_items
 from nddup.embedded.rewrite import Rewriter, verdicts_of, write_apart
 from nddup.embedded.workers import Workers
 from nddup.ground.shown import counted
-from nddup.report.frame import Link, draw_page
+from nddup.report.frame import Link, draw_page, join_spans
 from nddup.scanning.input_files import refuse_foreign
 from nddup.settings.plan import processes_of, record_limits
 from nddup.storage.local_storage import LocalStorage, local_path, require_new, writing
@@ -90,8 +90,8 @@ def _item(compared: Compared, item: int, row: dict[str, Any], spans: list[dict[s
             shared["region_starts"][document].as_py(), shared["regions"][document].as_py(), strict=True
         )
     ]
-    of_item = _merged((one["item_char"], one["item_char_end"]) for one in spans)
-    of_document = _merged((one["document_char"], one["document_char_end"]) for one in spans)
+    of_item = join_spans((one["item_char"], one["item_char_end"]) for one in spans)
+    of_document = join_spans((one["document_char"], one["document_char_end"]) for one in spans)
     mine = _marked([Piece(0, compared.items.texts[item])], of_item)
     theirs = _marked(list(_around(pieces, of_document)), of_document)
     head = (
@@ -108,16 +108,6 @@ def _item(compared: Compared, item: int, row: dict[str, Any], spans: list[dict[s
     )
     opened = " open" if is_open else ""
     return f'<details{opened}><summary>{head}</summary><div class="pair-row">{texts}</div></details>\n'
-
-
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for begin, end in sorted(spans):
-        if merged and begin <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((begin, end))
-    return merged
 
 
 def _around(pieces: Iterable[Piece], spans: Sequence[tuple[int, int]]) -> Iterator[Piece]:

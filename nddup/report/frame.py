@@ -72,6 +72,17 @@ def read_style() -> str:
     return files("nddup.report").joinpath("assets", "report.css").read_text(encoding="utf-8")
 
 
+def join_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ascending runs of characters, joined where they overlap or touch."""
+    joined: list[tuple[int, int]] = []
+    for low, high in sorted(spans):
+        if joined and low <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], high)
+        else:
+            joined.append((low, high))
+    return joined
+
+
 def draw_number(name: str, number: str, note: str) -> str:
     """Return one of the numbers on top of a page."""
     noted = f'<span class="note">{escape(note)}</span>' if note else ""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from nddup.engines.engine import Engine
-from nddup.report.frame import Link, draw_number, draw_page
+from nddup.report.frame import Link, draw_number, draw_page, join_spans
 
 PASSAGES, PLACES, DOCUMENTS = 50, 20, 20
 """Maximum number of passages, places of each, and documents that are shown."""
@@ -105,24 +105,15 @@ def choose_shown(engine: Engine) -> Shown:
         # Each begins at a character of its own, which is shown: of more than these, none would be.
         spans = engine.sql(FIRST_SPANS.format(table=table, most=MOST_CHARACTERS), wanted=wanted).to_pylist()
         for row in documents:
-            row[name] = _join_spans(span for span in spans if span["doc_id"] == row["doc_id"])
+            row[name] = join_spans(
+                (span["char"], span["char_end"]) for span in spans if span["doc_id"] == row["doc_id"]
+            )
     return Shown(passages, documents)
 
 
 def wanted_of(ids: Iterable[str]) -> pa.Table:
     """Return ids as the table `wanted` of a query."""
     return pa.table({"id": pa.array(ids, pa.string())})
-
-
-def _join_spans(rows: Iterable[Row]) -> list[Span]:
-    """Return ascending runs of characters, joined where they overlap."""
-    spans: list[Span] = []
-    for low, high in ((row["char"], row["char_end"]) for row in rows):
-        if spans and low <= spans[-1][1]:
-            spans[-1] = spans[-1][0], max(spans[-1][1], high)
-        else:
-            spans.append((low, high))
-    return spans
 
 
 def draw_passages(

@@ -6,9 +6,9 @@
 from collections.abc import Sequence
 
 from nddup.engines.engine import FinishedRun, text_places
-from nddup.errors import ConfigError, NddupError
+from nddup.errors import ConfigError
 from nddup.ground.shown import counted, one_line
-from nddup.results.opening import read_texts
+from nddup.results.opening import read_whole_texts
 
 BESIDE = 8
 """Common words that are printed before and after a difference."""
@@ -32,10 +32,7 @@ def compare_texts(run: FinishedRun, first: str, second: str, *, master: str | No
     for name in (first, second):
         if name not in places:
             raise ConfigError(f"--compare {name}: no such document in {run.path}")
-    read = read_texts(run.path, places, master=master, is_whole=True)
-    texts = dict(zip(read["doc_id"].to_pylist(), read["text"].to_pylist(), strict=True))
-    if missing := sorted(places.keys() - texts.keys()):
-        raise NddupError(f"the inputs of {run.path} no longer hold document {missing[0]}; run the job again")
+    texts = read_whole_texts(run.path, places, master=master)
     words = [texts[name].split() for name in (first, second)]
     head = [
         f"[-only here-] {one_line(first)}, {counted(len(words[0]), 'word')}",

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from nddup.engines.engine import FinishedRun, text_places
 from nddup.errors import ConfigError, NddupError, OutputExistsError
 from nddup.ground.shown import counted, csv_line, escaped, one_line, shorten
-from nddup.results.opening import read_texts
+from nddup.results.opening import read_whole_texts
 from nddup.settings.stored import ignored_of
 from nddup.storage.local_storage import writing
 from nddup.verifying.extents import Ranges, find_extent, join_ranges
@@ -308,8 +308,4 @@ def _read(
     for row in run.sql(CLUSTER_MEMBERS, wanted=wanted).to_pylist():
         members[row["cluster_id"]].append(row["doc_id"])
     places = text_places(run, chain.from_iterable(members.values()))
-    found = read_texts(run.path, places, master=master, is_whole=True)
-    texts = dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
-    if missing := sorted(places.keys() - texts.keys()):
-        raise NddupError(f"the inputs of {run.path} no longer hold document {missing[0]}; run the job again")
-    return members, texts
+    return members, read_whole_texts(run.path, places, master=master)

@@ -158,6 +158,19 @@ def read_texts(
     return reopen_inputs(spark, SparkFolder(spark, path)).find_texts(_named(documents), characters).toArrow()
 
 
+def read_whole_texts(path: str, documents: "Mapping[str, TextPlace]", *, master: str | None) -> dict[str, str]:
+    """Return the whole texts of documents, by doc_id; arguments and errors as of `read_texts`.
+
+    Raises:
+        NddupError: if the inputs no longer hold a document.
+    """
+    read = read_texts(path, documents, master=master, is_whole=True)
+    texts = dict(zip(read["doc_id"].to_pylist(), read["text"].to_pylist(), strict=True))
+    if missing := sorted(documents.keys() - texts.keys()):
+        raise NddupError(f"the inputs of {path} no longer hold document {missing[0]}; run the job again")
+    return texts
+
+
 def _named(documents: "Mapping[str, TextPlace]") -> dict[str, tuple[str, bytes]]:
     return {doc_id: (place.source, place.content) for doc_id, place in documents.items()}
 
