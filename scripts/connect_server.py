@@ -48,7 +48,7 @@ class ConnectServer:
             "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {for_java()}",
             "spark.ui.enabled": "false",
             "spark.local.dir": str(self.folder / "local"),
-            "spark.cleaner.periodicGC.interval": "5s",  # what nobody refers to is freed when garbage is collected
+            "spark.cleaner.periodicGC.interval": "15s",  # what nobody refers to is freed when garbage is collected
             **SMALL,
         }
         options = [f"--conf={key}={value}" for key, value in settings.items()]

@@ -1,4 +1,4 @@
-"""Cases of which `make test` tries the first, and `make nightly` the others."""
+"""Cases of which `make test` tries the first, or some, and `make nightly` the others."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -11,3 +11,8 @@ def first(number: int, cases: Iterable[Any]) -> list[Any]:
     """Return all cases, those after the first `number` marked as nightly."""
     rest = iter(cases)
     return [*islice(rest, number), *(pytest.param(case, marks=pytest.mark.nightly) for case in rest)]
+
+
+def every(step: int, cases: Iterable[Any]) -> list[Any]:
+    """Return all cases, those between each `step`-th marked as nightly; the first one is tried by day."""
+    return [case if not at % step else pytest.param(case, marks=pytest.mark.nightly) for at, case in enumerate(cases)]

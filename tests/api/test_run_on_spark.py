@@ -78,6 +78,8 @@ def test_decisions_are_told_as_in_memory(here: Run, there: Run) -> None:
     assert there.closest_calls(5).to_pylist() == here.closest_calls(5).to_pylist()
     kept = [sorted(map(str, run.rethreshold(0.8).keep.to_pylist())) for run in (here, there)]
     assert kept[0] == kept[1]
+    with pytest.raises(ConfigError, match="one of each"):
+        there.diff(here)
 
 
 def test_a_call_leaves_its_results_alone_and_close_frees_them(spark: SparkSession) -> None:

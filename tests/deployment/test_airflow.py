@@ -1,11 +1,12 @@
-"""The daily DAG in Airflow itself: it loads without Spark, runs day after day on a cluster, and stops at a bad day.
+"""The daily DAG in Airflow itself: it loads without Spark, submits jobs day after day, and stops at a bad day.
 
-Each good day is added to a repository.
+Each good day is added to a repository. The jobs run in their drivers: `test_cluster` has one on a cluster.
 """
 
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -26,7 +27,7 @@ from nddup.spark.java import join_options
 from nddup.spark.session import SMALL
 from nddup.stages.onto import settings_onto
 from nddup.storage.local_folder import LocalFolder
-from scripts.standalone import HOME, HOST, QUIET, ROOT, Cluster, for_java
+from scripts.standalone import HOME, HOST, QUIET, ROOT, for_java
 from tests.finished_runs import write_texts
 
 pytestmark = pytest.mark.airflow
@@ -42,11 +43,12 @@ from airflow.dag_processing.dagbag import DagBag
 bag = DagBag(sys.argv[1])
 print(bag.import_errors, sorted(bag.dags), [m for m in ("nddup", "pyspark") if m in sys.modules])
 dag = bag.dags["nddup_daily"]
+print(sorted({" ".join(t._get_hook()._build_spark_submit_command("job.py")[:3]) for t in dag.tasks}))
 print(sorted(dag.params), {t.task_id: sorted(t.downstream_task_ids) for t in dag.tasks}, dag.max_active_runs)
 print("ENDED 0", flush=True)
 for line in sys.stdin:
-    connection, *sys.argv[1:] = json.loads(line)
-    os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = connection
+    sys.argv[1:] = json.loads(line)
+    os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = json.dumps({"conn_type": "spark", "host": "local[1]"})
     try:
         status = main()
     except SystemExit as end:
@@ -55,8 +57,20 @@ for line in sys.stdin:
         status = print(type(error).__name__, error) or 1
     print(f"\\nENDED {int(bool(status))}", flush=True)
 """
-"""Prints what Airflow reads of the DAG, then runs the commands on standard input, one JSON list per line: a connection
-and the arguments. One process runs them all, because loading Airflow takes 10 s."""
+"""Prints what Airflow reads of the DAG and how it submits to a cluster, then runs commands from standard input, a list
+in JSON per line. One process runs them all, because loading Airflow takes 10 s."""
+
+
+SUBMIT = f"""#!/bin/sh
+case "$*" in
+*check.py*{BATCHES[0]}* | *dedup.py*{BATCHES[1]}*)
+    while [ "${{1%.py}}" = "$1" ]; do shift; done
+    exec "$PYSPARK_PYTHON" "$@" ;;
+esac
+exec {HOME}/bin/spark-submit "$@"
+"""
+"""Starts Spark for one job of each kind. The check of a good day and the resumed run of a bad one run without it: each
+start of Spark takes 12 s of CPU time."""
 
 
 class Ended(NamedTuple):
@@ -72,7 +86,6 @@ class Airflow:
 
     folder: Path
     process: "subprocess.Popen[str]"
-    connection: dict[str, object]
     read: str = ""
     """What it printed about the DAG when it had read it."""
 
@@ -89,7 +102,7 @@ class Airflow:
     def run(self, *command: str) -> Ended:
         """Run an Airflow command to its end."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps([json.dumps(self.connection), *command]) + "\n")
+        self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
         return self.listen()
 
@@ -115,7 +128,7 @@ class Airflow:
 
 @pytest.fixture(scope="module")
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
-    """Airflow in its own environment, connected to a standalone cluster of one worker, with batches of two days."""
+    """Airflow in its own environment, with batches of two days."""
     subprocess.run([str(ROOT / "scripts" / "airflow.sh")], check=True)
     folder = tmp_path_factory.mktemp("airflow")
     for date in BATCHES:
@@ -123,24 +136,26 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
         texts = {f"{date}-{number}": f"text {number // 2} of {date} " * 9 for number in range(DOCUMENTS)}
         write_texts(folder / "pages" / date / "pages.jsonl", texts)
     nddup.repository.create(str(folder / "index"), local={"processes": 1})
-    settings = "spark: {spark.executor.memory: 1g}\nclusters: {mode: none}\noutput: {texts: 0, report: false}\n"
+    submit = folder / "bin" / "spark-submit"
+    submit.parent.mkdir()
+    submit.write_text(SUBMIT)
+    submit.chmod(0o755)
+    settings = "clusters: {mode: none}\noutput: {texts: 0, report: false}\n"
     (folder / "settings.yaml").write_text(settings)
-    with Cluster(folder / "cluster", workers=1) as cluster:
-        port = int(cluster.url.rpartition(":")[2])
-        with subprocess.Popen(
-            [str(VENV / "bin" / "python"), "-c", PROGRAM, str(DAG.parent)],
-            env=environment(folder),
-            cwd=folder,
-            text=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        ) as process:
-            made = Airflow(folder, process, {"conn_type": "spark", "host": f"spark://{HOST}", "port": port})
-            made.read = made.listen().said
-            assert made.run("db", "migrate").is_good
-            yield made
-            process.kill()
+    with subprocess.Popen(
+        [str(VENV / "bin" / "python"), "-c", PROGRAM, str(DAG.parent)],
+        env=environment(folder),
+        cwd=folder,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        made = Airflow(folder, process)
+        made.read = made.listen().said
+        assert made.run("db", "migrate").is_good
+        yield made
+        process.kill()
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -148,10 +163,11 @@ def environment(folder: Path) -> dict[str, str]:
     outer = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK", "AIRFLOW"))}
     return outer | {
         "AIRFLOW_HOME": str(folder / "home"),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "spark://master", "port": 7077}),
         "AIRFLOW__CORE__DAGS_FOLDER": str(DAG.parent),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-        "PATH": f"{VENV}/bin:{HOME}/bin:{os.environ['PATH']}",
+        "PATH": f"{folder}/bin:{VENV}/bin:{os.environ['PATH']}",
         "SPARK_HOME": str(HOME),
         "SPARK_SUBMIT_OPTS": options_of_submit(),
         "SPARK_LOCAL_IP": HOST,
@@ -174,8 +190,6 @@ def options_of_submit() -> str:
         "spark.driver.host": HOST,
         "spark.driver.bindAddress": HOST,
         "spark.ui.enabled": "false",
-        "spark.executorEnv.PYTHONPATH": str(ROOT),
-        "spark.executor.extraJavaOptions": for_java(),
         "spark.python.daemon.module": "nddup.spark.daemon",
         **SMALL,
     }
@@ -195,9 +209,14 @@ def test_the_dag_imports_neither_spark_nor_nddup() -> None:
 
 
 def test_airflow_reads_the_dag(airflow: Airflow) -> None:
-    """Airflow reads the DAG without error, with its parameters and task order, and without loading nddup or Spark."""
-    assert airflow.read.strip().splitlines()[-2:] == [
+    """Airflow reads the DAG without error, with its parameters and task order, and without loading nddup or Spark.
+
+    Each task is submitted to the cluster of the connection.
+    """
+    said = [line for line in airflow.read.splitlines() if not re.match(r"\d{4}-", line)]
+    assert said[-3:] == [
         "{} ['nddup_daily'] []",
+        "['spark-submit --master spark://master:7077']",
         (
             "['config', 'date', 'driver_memory', 'input', 'max_rejects', 'onto', 'output'] {'dedup': ['quality'],"
             " 'quality': ['diff', 'repository'], 'diff': [], 'repository': []} 1"
@@ -213,12 +232,10 @@ def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     it, with a row of a table missing. The DAG resumes it, `nddup check` finds the damage, and the day is not added. A
     parameter out of range is refused.
 
-    `test_daily_repository` proves what the task adds day after day, and that adding a day again changes nothing. The
-    first day runs on the cluster; the rest, by another connection, in a driver without executors.
+    `test_daily_repository` proves what the task adds day after day, and that adding a day again changes nothing.
     """
     first, second = (airflow.runs / date for date in BATCHES)
     good = airflow.day("2026-01-05", onto=True)
-    airflow.connection = {"conn_type": "spark", "host": "local[1]"}
     pages, before = airflow.folder / "pages" / second.name, first.as_uri()
     config = load_config(str(airflow.folder / "settings.yaml"), [f"output.names_from={before}"])
     config = settings_onto(config, LocalFolder(str(first)))

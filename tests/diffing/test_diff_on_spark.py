@@ -39,8 +39,12 @@ def test_a_diff_on_spark_is_that_of_this_machine(tmp_path: Path, spark: "SparkSe
         assert rows[0].to_pylist() == rows[1].to_pylist(), name
 
 
+@pytest.mark.nightly
 def test_runs_over_dataframes(spark: "SparkSession") -> None:
-    """`Run.diff` and `Run.split` of DataFrames say what they say of the same rows in this process."""
+    """`Run.diff` and `Run.split` of DataFrames say what they say of the same rows in this process.
+
+    By day `deployment/test_connect.py` compares both over a remote session.
+    """
     texts = {
         "a": "one two three four five six seven",
         "b": "one two three four five six seven eight",

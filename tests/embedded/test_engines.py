@@ -45,13 +45,13 @@ CHOICES: dict[str, dict[str, Any]] = {
     },
     "levels, long lists": {"sketch.kind": "mod-pow2", "clusters.mode": "components", "pairs.max_postings": 2},
     "heavy, stars": {"pairs.max_postings": 3, "pairs.threshold": 0.6, "pairs.expand_limit": 3, "pairs.max_edges": 4},
-    "frequent": {
-        "pairs.max_document_frequency": 7, "input.min_tokens": 2, "clusters.support": 150, "input.id_prefix": "source",
+    "frequent, dear": {
+        "pairs.max_document_frequency": 9, "input.min_tokens": 2, "clusters.support": 60, "input.id_prefix": "source",
+        "clusters.max_sets": 1, "clusters.max_members": 1, "clusters.max_nodes": 1, "clusters.max_listed": 2,
     },
-    "dear": {"clusters.max_sets": 1, "clusters.max_members": 1, "clusters.max_nodes": 1, "clusters.max_listed": 2},
 }  # fmt: skip
 
-BY_ONE_TASK = {"bands, unseen", "heavy, stars", "frequent"}
+BY_ONE_TASK = {"heavy, stars", "frequent, dear"}
 """Choices that are also run with records numbered by the driver and one task for the rest, which `test_one_task` proves
 against the embedded engine without Spark."""
 
@@ -114,6 +114,9 @@ def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str, mon
     _require_equal(tmp_path / "run", tables, counted)
     assert set(tables) == set(RESULTS) - {"texts"}
     assert choice != "heavy, stars" or (config.pairs.confirm == "resemblance" and counted["led_components"] > 0)
+    if choice == "frequent, dear":
+        assert len(counted["pruned_to"]) > 2
+        assert min(counted["pairs_below_support"], counted["cut_clusters"], len(tables["clusters"])) > 0
     if plan.comparison_limits(config) is None:
         whole = make_tables(source, _with(config, max_postings=10_000))[0]["pairs"]
         assert rows_of(tables["pairs"]) == rows_of(whole)

@@ -86,7 +86,7 @@ def test_the_definition(kind: str, seed: int, number: int, max_postings: int, ma
 
 
 @pytest.mark.parametrize("seeds", first(1, [range(2), range(6)]), ids=["few", "all"])
-@pytest.mark.parametrize("max_postings", [3, 1_000])
+@pytest.mark.parametrize("max_postings", first(1, [3, 1_000]))
 @pytest.mark.parametrize("kind", LED)
 def test_at_the_limit(kind: str, max_postings: int, seeds: range) -> None:
     """A component of `max_edges` pairs has no leaders, one with one more pair has, with heavy sketches or without."""

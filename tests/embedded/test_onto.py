@@ -21,6 +21,7 @@ from nddup.stages import inputs_found
 from nddup.storage import local_folder
 from tests.finished_runs import sorted_tables, write_rows
 from tests.run.crawls import Made, write_crawl
+from tests.samples_by_night import first
 
 Settings = Mapping[str, Mapping[str, Any]]
 
@@ -121,7 +122,7 @@ def leave_out(folder: Path, night: int, gone: set[str]) -> None:
         write_rows(target, [{**json.loads(lines[row["record"] - 1]), "id": row["doc_id"]} for row in of])
 
 
-@pytest.mark.parametrize("number", range(len(DRAWN)))
+@pytest.mark.parametrize("number", first(6, [2, 5, 6, 7, 8, 10, 0, 1, 3, 4, 9, 11]))
 def test_nights_have_the_tables_of_one_run(tmp_path: Path, number: int) -> None:
     make_history(tmp_path, number, DRAWN[number], 3)
 

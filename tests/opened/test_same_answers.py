@@ -24,7 +24,7 @@ WORDS = [f"w{number}" for number in range(60)]
 
 
 def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
-    """Return the small tables that each question is asked with."""
+    """Return the small tables that each question is asked with; each id is asked for by every second question."""
     names = list_documents(run.sql(gathering.largest_clusters(200)).cast(CLUSTERS))
     parts = names.select(["rank", "place", "doc_id"]).rename_columns(["part", "place", "doc_id"])
     clusters, documents = (
@@ -42,12 +42,12 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
         show.ONE_CLUSTER: clusters,
         show.FIRST_MEMBERS: clusters,
         show.ONE_DOCUMENT: documents,
-        show.NEAR_PAIRS: documents,
-        show.NEAREST: documents,
-        show.STANDS_FOR: documents,
-        show.OWN_CLUSTERS: documents,
-        show.LARGEST_OWN_CLUSTERS: documents,
-        show.FIRST_REMOVED: documents,
+        show.NEAR_PAIRS: documents[::2],
+        show.NEAREST: documents[1::2],
+        show.STANDS_FOR: documents[1::2],
+        show.OWN_CLUSTERS: documents[::2],
+        show.LARGEST_OWN_CLUSTERS: documents[1::2],
+        show.FIRST_REMOVED: documents[::2],
     }
 
 

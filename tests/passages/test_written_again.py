@@ -146,8 +146,15 @@ FORMS: list[tuple[Callable[[Path], None], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize("mark", ["", "[cut]", "x"])
-@pytest.mark.parametrize(("form", "settings"), FORMS)
+CASES = [
+    pytest.param(*form, mark, marks=[pytest.mark.nightly] * ((at + number) % 3 > 0))
+    for at, form in enumerate(FORMS)
+    for number, mark in enumerate(["", "[cut]", "x"])
+]
+"""Each format with each mark; by day with one of them."""
+
+
+@pytest.mark.parametrize(("form", "settings", "mark"), CASES)
 def test_every_format_is_cut_in_place_and_proved(
     form: Callable[[Path], None], settings: list[str], mark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,7 +79,7 @@ def test_any_setting_is_accepted_or_refused_in_one_line() -> None:
 
 
 def test_killed_and_damaged_runs_are_resumed(spark: SparkSession, tmp_path: Path) -> None:
-    """Resuming a killed or damaged run gives the same tables, whatever was left of it."""
-    seen = fuzz_resumes(spark, 2, 1, tmp_path)
+    """Resuming a killed or damaged run gives the same tables, whatever was left; `run/test_resume.py` has more."""
+    seen = fuzz_resumes(spark, 1, 1, tmp_path)
 
-    assert seen["resumes"] == 2
+    assert seen["resumes"] == 1

@@ -86,7 +86,7 @@ def test_the_page_has_both_texts_of_each(run: Path) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(("scheme", "width"), [("dark", 390), pytest.param("light", 1280, marks=pytest.mark.nightly)])
 def test_no_serious_fault(browser: Browser, run: Path, scheme: str, width: int) -> None:
     """axe-core finds nothing serious, nothing is wider than the screen, and the page looks like the report."""
     watched = Watched(browser, viewport={"width": width, "height": 900}, color_scheme=scheme)

@@ -1,7 +1,7 @@
-"""Program that changes copies of a repository and is killed at a write: `python dying_writer.py REPO FOLDER VERB STEP`.
+"""Program that changes copies of a repository and is killed at a write: `python dying_writer.py REPO FOLDER STEP`.
 
-A copy, FOLDER/n, is changed by a process that is killed at its n-th write, for every n that is a multiple of STEP or
-one of the last five. One copy more, of the highest number, is changed by a process that finishes.
+For each of VERBS a copy, FOLDER/VERB/n, is changed by a process that is killed at its n-th write, for every n that is a
+multiple of STEP or one of the last five. One copy more, of the highest number, is changed by a process that finishes.
 
 A write is anything that changes the disk: a file or folder made, written, flushed, renamed, linked or removed. Python
 announces most of them beforehand (`sys.addaudithook`). Data written to a file goes through `_TornFile`: a process
@@ -90,23 +90,23 @@ def change(repo: str, verb: str, last: int) -> int:
 def main() -> None:
     """Kill one process after another, each forked from this one, which has loaded everything.
 
-    It has also changed a copy itself, to load the kernels, which would take each process half a second. The only
+    It has also changed copies itself, to load the kernels, which would take each process half a second. The only
     threads are those of libraries that expect forks.
     """
-    source, folder, verb, step = sys.argv[1:]
+    source, folder, step = sys.argv[1:]
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
 
-    with TemporaryDirectory() as scratch:
-        VERBS[verb](Repository(str(shutil.copytree(source, Path(scratch) / "repo"))))
-
-    counted = Path(folder) / "writes"
-    _change_copy(source, Path(folder) / "whole", verb, 0, counted)
-    writes = int(counted.read_text())
-    (Path(folder) / "whole").rename(Path(folder) / str(writes + 1))
-    for number in range(1, writes + 1):
-        if number % int(step) == 0 or number > writes - 5:
-            _change_copy(source, Path(folder) / str(number), verb, number, counted)
-    sys.stdout.write(f"{writes + 1}\n")
+    for work in VERBS.values():
+        with TemporaryDirectory() as scratch:
+            work(Repository(str(shutil.copytree(source, Path(scratch) / "repo"))))
+    for verb in VERBS:
+        place, counted = Path(folder) / verb, Path(folder) / "writes"
+        _change_copy(source, place / "whole", verb, 0, counted)
+        writes = int(counted.read_text())
+        (place / "whole").rename(place / str(writes + 1))
+        for number in range(1, writes + 1):
+            if number % int(step) == 0 or number > writes - 5:
+                _change_copy(source, place / str(number), verb, number, counted)
 
 
 def _change_copy(source: str, copy: Path, verb: str, last: int, counted: Path) -> None:

@@ -43,31 +43,38 @@ def require_whole(repo: Path, version: int | None = None) -> Repository:
     return opened
 
 
-@pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.nightly)], ids=["sample", "every write"])
+@pytest.fixture(scope="module", params=[36, pytest.param(1, marks=pytest.mark.nightly)], ids=["sample", "every write"])
+def killed(filled: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Copies of the repository, each left by a writer that was killed; one process forks all of them."""
+    folder = tmp_path_factory.mktemp("killed")
+    command = [sys.executable, str(WRITER), str(filled), str(folder), str(request.param)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
 @pytest.mark.parametrize("verb", ["add", "claim", "replace", "remove", "merge", "compact"])
-def test_a_writer_is_killed_at_a_write(tmp_path: Path, filled: Path, verb: str, step: int) -> None:
+def test_a_writer_is_killed_at_a_write(filled: Path, killed: Path, verb: str) -> None:
     """A writer killed before its commit is named changes nothing, after it everything; others then add and compact.
 
     A reader of the earlier version can go on, unless `compact` was told to keep no days.
     """
-    command = [sys.executable, str(WRITER), str(filled), str(tmp_path), verb, str(step)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
-    assert done.returncode == 0, done.stderr
-    last = int(done.stdout)
-    before, after = read_commit(find_place(filled)), read_commit(find_place(tmp_path / str(last)))
+    numbers = sorted(int(path.name) for path in (killed / verb).iterdir())
+    last = numbers[-1]
+    before, after = read_commit(find_place(filled)), read_commit(find_place(killed / verb / str(last)))
     assert last > 20
 
     seen = []
-    for number in sorted(int(path.name) for path in tmp_path.iterdir() if path.is_dir()):
-        path = tmp_path / str(number)
+    for number in numbers:
+        path = killed / verb / str(number)
         opened = require_whole(path)
         commit = opened.snapshot.commit
         seen.append(commit.version)
         if verb != "compact" and number % 4 == 0:
             require_whole(path, before.version)
         assert dict(commit.digests) == dict(after.digests if commit.version == after.version else before.digests)
-        if number % 12 == 0 or number > last - 5:
+        if number % 12 == 0 or number > last - 3:
             for claim in (path / "commits").glob(".*.claim"):
                 os.utime(claim, (time.time() - 3_600,) * 2)
             opened.add({"y": "one more text"})

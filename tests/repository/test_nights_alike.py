@@ -11,9 +11,15 @@ from nddup.settings.load import build_config, nest_settings
 from nddup.settings.schema import Config
 from tests.finished_runs import sorted_tables, write_texts
 from tests.repository.test_rebuild import CHOICES
+from tests.samples_by_night import first
 
 LEVELLED, COUNTED = "levels", "keywords"
 """Kinds that no run can go on from: refused by name."""
+
+BY_DAY = (
+    "share, stars", "min-perm", "contained", "covers", "leaders, partition", "exact, bands, stars", "exact, leaders",
+)  # fmt: skip
+"""Settings that `make test` tries: each measure, limit and mode, and a kind of each way from texts to pairs."""
 
 COMPARED = ("pairs", "keep", "clusters", "members", "false_components")
 
@@ -36,7 +42,7 @@ def config_of(name: str) -> Config:
     return build_config({**settings, **own}, origin="test")
 
 
-@pytest.mark.parametrize("name", [name for name in CHOICES if name not in (LEVELLED, COUNTED)])
+@pytest.mark.parametrize("name", first(len(BY_DAY), [*BY_DAY, *sorted(CHOICES.keys() - {*BY_DAY, LEVELLED, COUNTED})]))
 def test_three_ways_to_the_same_tables(tmp_path: Path, name: str) -> None:
     chance = random.Random(name)  # noqa: S311
     config = config_of(name)

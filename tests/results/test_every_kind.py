@@ -204,7 +204,13 @@ TRIED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "command"), TRIED, ids=["-".join(tried) for tried in TRIED])
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        pytest.param(*tried, id="-".join(tried), marks=[pytest.mark.nightly] * (at % 2))
+        for at, tried in enumerate(TRIED)
+    ],
+)
 def test_every_command_on_every_kind(
     run_of: Callable[[str], Run], say: Say, tmp_path: Path, name: str, command: str
 ) -> None:

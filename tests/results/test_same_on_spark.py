@@ -50,7 +50,7 @@ def evaluated(opened: Opened, truth: Path, options: Options) -> dict[str, str]:
     return {"printed": describe(evaluation, "run")} | {file.name: file.read_text() for file in files}
 
 
-@pytest.mark.parametrize(("name", "listed"), [("pairs.csv", 0), *((name, 1000) for name in LISTS)])
+@pytest.mark.parametrize(("name", "listed"), [("pairs.csv", 0), ("groups.jsonl", 1000)])
 def test_evaluate(spark: SparkSession, finished: Path, name: str, listed: int) -> None:
     """Text and files are byte for byte equal: scored pairs, groups listed or only counted, carriage returns."""
     truth, options = finished.parent / name, Options(listed=listed, written=3)

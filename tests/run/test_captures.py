@@ -120,7 +120,16 @@ def test_a_revisit_may_precede_what_it_repeats(tmp_path: Path) -> None:
     assert [one["resemblance"] for one in pairs] == [1.0, 296 / 298, 296 / 298]
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("session_or_none", "form"),
+    [
+        ("local", "jsonl"),
+        ("local", "parquet"),
+        pytest.param("spark", "parquet", marks=pytest.mark.spark),
+        pytest.param("spark", "jsonl", marks=[pytest.mark.spark, pytest.mark.nightly]),
+    ],
+    indirect=["session_or_none"],
+)
 def test_a_kept_revisit_has_the_text_that_it_repeats(
     session_or_none: SparkSession | None, tmp_path: Path, form: str
 ) -> None:

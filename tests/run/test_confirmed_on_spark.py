@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import nddup
 from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 from nddup.spark.run import run_job
@@ -32,6 +31,7 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.spark
+@pytest.mark.nightly
 @pytest.mark.parametrize("confirm", ["edit", "resemblance"])
 def test_tables_are_those_of_the_definitions_on_both_engines(confirm: str, spark: SparkSession, tmp_path: Path) -> None:
     """With texts reread from files, groups, pairs, clusters and keep-list are as defined, and so on both engines."""
@@ -51,20 +51,11 @@ def test_tables_are_those_of_the_definitions_on_both_engines(confirm: str, spark
 
 
 @pytest.mark.spark
-def test_texts_of_a_dataframe_are_taken_again(spark: SparkSession) -> None:
-    """The texts of a DataFrame are read a second time, here as characters, and the tables are as defined."""
-    case = draw_together(range(10, 13))._replace(length=4, unit="char")
-
-    run = nddup.find_duplicates(spark.createDataFrame(case.table.to_pandas()), **case.settings)
-
-    require_as_defined(case, {name: [row.asDict() for row in getattr(run, name).collect()] for name in TABLES})
-
-
-@pytest.mark.spark
 def test_components_given_by_leaders_are_those_of_the_embedded_engine(spark: SparkSession, tmp_path: Path) -> None:
-    """Edits of comparisons with kept documents, in the task of each family, give the embedded engine's tables.
+    """Edits of all pairs, and of comparisons with kept documents in the task of a family, give the embedded tables.
 
-    `embedded/test_engines.py` compares components given by leaders where resemblance decides.
+    `embedded/test_engines.py` compares runs where resemblance decides, and `embedded/test_confirmed_pairs.py` the
+    embedded engine with the definitions.
     """
     case = draw_together(range(30, 42))._replace(confirm="edit")
     pairs = {**case.settings["pairs"], "max_edges": 2, "max_postings": 3}
@@ -72,8 +63,11 @@ def test_components_given_by_leaders_are_those_of_the_embedded_engine(spark: Spa
     path = write(case, tmp_path)
 
     made = run_job(spark, [path], str(tmp_path / "spark"), config)
-    run_locally([path], str(tmp_path / "local"), config)
+    here = run_locally([path], str(tmp_path / "local"), config)
 
-    assert made["stages"]["clusters"]["led_components"] > 0
+    assert made["stages"]["clusters"]["components"] > made["stages"]["clusters"]["led_components"] > 0
+    edits = made["stages"]["pairs"]["edits"]
+    assert edits == here["stages"]["pairs"]["edits"]
+    assert 0 < edits["confirmed"] < edits["compared"]
     for name in RESULTS:
         assert read(tmp_path / "spark", name) == read(tmp_path / "local", name), name

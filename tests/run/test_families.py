@@ -1,4 +1,7 @@
-"""The table `families`, on either engine: the oracle is its definition on texts and values, in Python."""
+"""The table `families`, on either engine: the oracle is its definition on texts and values, in Python.
+
+On Spark with `keep.same`, whose definition is in `test_same_values.py`.
+"""
 
 import json
 import random
@@ -19,7 +22,7 @@ from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.settings.load import build_config
 from nddup.stages.families import lay_ledgers
-from tests.finished_runs import run_over
+from tests.finished_runs import run_over, sorted_tables
 from tests.results.damages import rewrite
 from tests.run.valued_texts import Row, choose, define_keep, rows_of, shingles, write_texts
 from tests.samples_by_night import first
@@ -167,30 +170,36 @@ def test_a_wrong_family_is_found(counted: Path, damage: Any, says: str, tmp_path
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.nightly),
-                                        pytest.param(2, marks=pytest.mark.nightly), 7])  # fmt: skip
-def test_spark_counts_the_same(spark: SparkSession, partitions: int, tmp_path: Path) -> None:
-    """In so many tasks: the table of the embedded engine, and a sound one."""
-    write_valued(tmp_path / "in", 7)
-    keep = {"same": ["lang"], "policy": ["-licence", "id"], "ledger": LEDGER}
-    settings: dict[str, Any] = {"keep": keep, "pairs": {"threshold": 0.6}, "output": {"report": False}}
+@pytest.mark.parametrize(
+    ("seed", "partitions", "max_edges"),
+    [(2, 7, 3), *(pytest.param(*case, marks=pytest.mark.nightly) for case in [(7, 1, 10**6), (1, 3, 10**6)])],
+)
+def test_spark_counts_the_same(spark: SparkSession, seed: int, partitions: int, max_edges: int, tmp_path: Path) -> None:
+    """In so many tasks: every table is that of the embedded engine, also where components are given by leaders."""
+    write_valued(tmp_path / "in", seed)
+    keep = {"same": ["lang", "nddup_source"], "policy": ["-licence", "id"], "ledger": LEDGER}
+    pairs = {"threshold": 0.6, "max_edges": max_edges}
+    settings: dict[str, Any] = {"keep": keep, "pairs": pairs, "output": {"report": False, "texts": 0}}
     run_locally([str(tmp_path / "in")], str(tmp_path / "local"), build_config(settings, origin="test"))
     settings["spark"] = {"spark.sql.shuffle.partitions": str(partitions)}
-    run_over(spark, [tmp_path / "in"], tmp_path / "spark", settings)
+    made = run_over(spark, [tmp_path / "in"], tmp_path / "spark", settings)
 
-    told = [sorted(map(repr, rows_of(tmp_path / at, "families"))) for at in ("local", "spark")]
-    assert told[0] == told[1]
+    assert sorted_tables(tmp_path / "local") == sorted_tables(tmp_path / "spark")
+    assert (made["stages"]["clusters"]["led_components"] > 0) == (max_edges == 3)
     assert check_run(DuckRun(str(tmp_path / "spark")), steps=["families"]).is_sound
 
 
 @pytest.mark.spark
 def test_a_shuffled_table_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows of a DataFrame in any order give the families of an Arrow table."""
-    rows = [{name: spell(row, name) for name in ("id", "text", "licence", "score")}
-            for row in write_valued(tmp_path / "in", 8).values()]  # fmt: skip
-    keep, names = {"ledger": ["score", "licence"]}, list(rows[0])
+    """Rows of a DataFrame in any order, with numbers and missing values, give the tables of an Arrow table."""
+    rows = [{name: spell(row, name) for name in ("id", "text", "lang", "licence", "score")} | {"at": at % 7}
+            for at, row in enumerate(write_valued(tmp_path / "in", 8).values())]  # fmt: skip
+    keep = {"same": ["lang"], "policy": ["-at:number", "id"], "ledger": ["score", "licence"]}
     here = nddup.find_duplicates(pa.Table.from_pylist(rows), keep=keep, progress=False)
     random.Random(1).shuffle(rows)  # noqa: S311 - an order
-    frame = spark.createDataFrame([tuple(row.values()) for row in rows], ", ".join(f"{name} string" for name in names))
+    schema = "id string, text string, lang string, licence string, score string, at int"
+    frame = spark.createDataFrame([tuple(row.values()) for row in rows], schema)
     with nddup.find_duplicates(frame.repartition(3), id="id", text="text", keep=keep, progress=False) as there:
-        assert sorted(map(repr, here.families.to_pylist())) == sorted(map(repr, there.families.toArrow().to_pylist()))
+        for name in ("keep", "families"):
+            told = sorted(map(repr, getattr(there, name).toArrow().to_pylist()))
+            assert sorted(map(repr, getattr(here, name).to_pylist())) == told, name

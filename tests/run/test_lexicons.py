@@ -160,9 +160,7 @@ def test_keywords_of_a_data_frame(spark: SparkSession) -> None:
     """`find_duplicates` supports the kind `keywords`, whose features are numbers made from the letters of a word."""
     texts = texts_in_two_languages()
     pages = spark.createDataFrame(list(texts.items()), "id string, text string")
-    found = nddup.find_duplicates(
-        pages, sketch={"kind": "keywords"}, lexicon={"letters": 3}, spark={"spark.sql.shuffle.partitions": "2"}
-    )
+    found = nddup.find_duplicates(pages, sketch={"kind": "keywords"}, lexicon={"letters": 3})
     made = once_each(
         (row["doc_id"], set(row["sketch"])) for row in found.documents.select("doc_id", "sketch").collect()
     )

@@ -152,7 +152,7 @@ def test_the_collection_uses_every_table(pages: Path, undisturbed: tuple[dict[st
     assert metrics["stages"]["texts"]["clusters"] == 0  # as nobody sees them without a report
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.nightly)], ids=["sample", "every table"])
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)], ids=["sample", "every table"])
 def test_killed_behind_each_table_in_turn(  # noqa: PLR0913 - fixtures
     spark: SparkSession,
     pages: Path,

@@ -1,4 +1,7 @@
-"""`keep.same`: no document stands for one of other values, on either engine; the oracle is the definition on texts."""
+"""`keep.same`: no document stands for one of other values; the oracle is the definition on texts.
+
+`test_families.py` has it on Spark.
+"""
 
 import json
 from collections.abc import Callable
@@ -9,7 +12,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 import nddup
 from nddup.checking.check_run import check_run
@@ -19,12 +21,9 @@ from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
-from tests.finished_runs import run_over
 from tests.results.damages import change, rewrite
 from tests.run.valued_texts import Row, choose, define_keep, rows_of, write_texts
 from tests.samples_by_night import first
-
-TABLES = ("pairs", "clusters", "members", "keep", "false_components")
 
 
 def require_kept(seed: int, folder: Path) -> None:
@@ -138,33 +137,3 @@ def test_a_table_lacks_a_column_or_files() -> None:
         nddup.find_duplicates(table, keep={"same": ["lang"]})
     with pytest.raises(ConfigError, match="a table has no sources"):
         nddup.find_duplicates(table, keep={"same": ["nddup_source"]})
-
-
-@pytest.mark.spark
-def test_a_table_on_spark_takes_its_columns(spark: SparkSession, tmp_path: Path) -> None:
-    """The keep-list is that of an Arrow table, with numbers and missing values."""
-    rows = [row | {"score": at % 7} for at, row in enumerate(drop_files(write_texts(tmp_path / "in", 5)))]
-    keep = {"same": ["lang"], "policy": ["-score:number", "id"]}
-    here = nddup.find_duplicates(pa.Table.from_pylist(rows), id="id", text="text", keep=keep, progress=False)
-    schema = "id string, text string, lang string, licence string, score int"
-    there = nddup.find_duplicates(spark.createDataFrame([tuple(row.values()) for row in rows], schema), id="id",
-                                  text="text", keep=keep, progress=False)  # fmt: skip
-    assert sorted(map(repr, here.keep.to_pylist())) == sorted(map(repr, there.keep.toArrow().to_pylist()))
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize(("seed", "max_edges"), [(2, 3), pytest.param(1, 1_000_000, marks=pytest.mark.nightly)])
-def test_spark_keeps_the_same(spark: SparkSession, seed: int, max_edges: int, tmp_path: Path) -> None:
-    """In many tasks: every table equals that of the embedded engine, also where components are given by leaders."""
-    write_texts(tmp_path / "in", seed)
-    settings: dict[str, Any] = {
-        "keep": {"same": ["lang", "nddup_source"], "policy": ["-licence", "id"]},
-        "pairs": {"threshold": 0.6, "max_edges": max_edges}, "output": {"report": False},
-    }  # fmt: skip
-    run_locally([str(tmp_path / "in")], str(tmp_path / "local"), build_config(settings, origin="test"))
-    settings["spark"] = {"spark.sql.shuffle.partitions": "3"}
-    run_over(spark, [tmp_path / "in"], tmp_path / "spark", settings)
-
-    for table in TABLES:
-        told = [sorted(map(repr, rows_of(tmp_path / at, table))) for at in ("local", "spark")]
-        assert told[0] == told[1], table

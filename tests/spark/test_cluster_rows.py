@@ -1,43 +1,14 @@
-"""Sets of nodes on their way to clusters, and the clusters of a run against the definition."""
+"""Sets of nodes on their way to clusters."""
 
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
 
-from nddup import find_duplicates
-from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import list_sets
 from nddup.mining.itemsets import Itemsets
 from nddup.spark.clustering.mine_components import (
     ITEM_BITS,
     name_items,
 )
-from tests.counted_rows import once_each
-from tests.spark.mined_families import SIZE, define, listed
-
-
-def test_clusters_of_texts_are_those_of_their_sketches(spark: SparkSession) -> None:
-    """The clusters of a run over texts are those that the definition gives for its sketches."""
-    random = np.random.default_rng(8)
-    texts = []
-    for family in range(6):
-        base = random.integers(0, 400, 60)
-        for _ in range(2 + family):
-            words = np.where(random.random(len(base)) < 0.03, random.integers(0, 400, len(base)), base)
-            texts.append(" ".join(f"w{word}" for word in words[: random.integers(50, 61)]))
-    texts += [texts[0], "too short", "too short", ""]
-    frame = spark.createDataFrame([(f"t{i}", text) for i, text in enumerate(texts)], "id string, text string")
-
-    tables = find_duplicates(
-        frame, shingle={"length": 2}, sketch={"size": SIZE}, pairs={"threshold": 0.6, "confirm": "none"}
-    )
-
-    rows = tables.documents.collect()
-    sketches = once_each((row.doc_id, tuple(sorted(feature % 2**64 for feature in row.sketch))) for row in rows)
-    expected = define(sketches, Threshold("resemblance", 3, 5, is_count=False, size=SIZE))
-    assert len(sketches) == len(texts)
-    assert len(expected) > 6
-    assert listed(tables.clusters) == sorted(expected)
 
 
 def test_an_item_has_room_for_what_it_names() -> None:

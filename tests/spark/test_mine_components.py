@@ -129,7 +129,7 @@ def mine(
 
 @pytest.mark.parametrize(
     ("threshold", "miner"),
-    [(COUNT, "fpgrowth"), (RESEMBLANCE, "auto")],
+    [(RESEMBLANCE, "auto"), pytest.param(COUNT, "fpgrowth", marks=pytest.mark.nightly)],
     ids=lambda value: value if isinstance(value, str) else "count" if value.is_count else value.measure,
 )  # fmt: skip
 def test_either_miner_gives_the_sets_of_the_definition(
