@@ -15,9 +15,8 @@ from nddup.matching.confirm_texts import ConfirmRule, EditRule, SetRule
 from nddup.matching.measures import MEASURES
 from nddup.matching.threshold import Threshold
 from nddup.mining.modes import DIVIDING, MODES, SHARE_NODES
-from nddup.settings.kept_columns import needs_ledger, read_columns, spell_value
+from nddup.settings.kept_columns import needs_ledger, read_columns, spell_times, spell_value
 from nddup.settings.schema import Config, SketchConfig
-from nddup.settings.weights import spell_times
 from nddup.sketching.accuracy import least_equal
 from nddup.sketching.kinds import KINDS, NO_CLUSTERS, Kind
 from nddup.sketching.minhash import Bands, choose_bands

@@ -12,8 +12,8 @@ from nddup.matching.measures import MEASURES
 from nddup.matching.preference import Order, read_columns, read_glob, read_order
 from nddup.mining.modes import MODES
 from nddup.reading.formats import FORMATS
+from nddup.settings.kept_columns import Schedule, require_table
 from nddup.settings.sections import AgainstConfig, PassagesConfig, Section, ShingleConfig, TokensConfig
-from nddup.settings.weights import Schedule, require_table
 from nddup.sketching.kinds import KINDS
 
 if TYPE_CHECKING:
