@@ -358,9 +358,13 @@ def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def execute_check(options: argparse.Namespace) -> int:
     """Print a line for each topic of promises once it is proved; return 1 if one is broken."""
-    for header, check in (("_PASSAGES.json", _check_passages), ("_SPLIT.json", _check_split)):
+    for header, count, check in (("_PASSAGES.json", 3, _check_passages), ("_SPLIT.json", 2, _check_split)):
         if os.access(Path(options.run, header), os.F_OK):  # False where it may not be looked at
-            return _tell(check(options.run, is_json=options.json), options)
+            with Steps("check", count) as steps:
+                report = check(options.run, steps)
+            if not options.json:
+                print_out("".join(f"{finding.line()}\n" for finding in report.findings))
+            return _tell(report, options)
     with Steps("check", 1) as steps:
         prevent_pandas_import()
         from nddup.checking.check_run import Screen, check_run  # noqa: PLC0415
@@ -392,25 +396,17 @@ def _tell(report: "CheckReport", options: argparse.Namespace) -> int:
     return 1 if not report.is_sound else UNPROVED if is_short else 0
 
 
-def _check_passages(path: str, *, is_json: bool) -> "CheckReport":
+def _check_passages(path: str, steps: Steps) -> "CheckReport":
     from nddup.passages.prove_passages import check_passages  # noqa: PLC0415
 
-    with Steps("check", 3) as steps:
-        report = check_passages(path, steps)
-    if not is_json:
-        print_out("".join(f"{finding.line()}\n" for finding in report.findings))
-    return report
+    return check_passages(path, steps)
 
 
-def _check_split(path: str, *, is_json: bool) -> "CheckReport":
-    with Steps("check", 2) as steps:
-        prevent_pandas_import()
-        from nddup.splitting.prove_split import check_split  # noqa: PLC0415
+def _check_split(path: str, steps: Steps) -> "CheckReport":
+    prevent_pandas_import()
+    from nddup.splitting.prove_split import check_split  # noqa: PLC0415
 
-        report = check_split(path, steps)
-    if not is_json:
-        print_out("".join(f"{finding.line()}\n" for finding in report.findings))
-    return report
+    return check_split(path, steps)
 
 
 def add_split(commands: "argparse._SubParsersAction[Any]") -> None:
