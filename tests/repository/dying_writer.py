@@ -1,6 +1,7 @@
-"""Program that changes copies of a repository and is killed at a write: `python dying_writer.py REPO FOLDER STEP`.
+"""Program that changes copies of a folder, killed at a write: `python dying_writer.py SOURCE FOLDER STEP VERB...`.
 
-For each of VERBS a copy, FOLDER/VERB/n, is changed by a process that is killed at its n-th write, for every n that is a
+SOURCE is a repository; for `night` it holds a finished run `old` and a batch `in/b`, which goes onto it as `new`.
+For each verb a copy, FOLDER/VERB/n, is changed by a process that is killed at its n-th write, for every n that is a
 multiple of STEP or one of the last five. One copy more, of the highest number, is changed by a process that finishes.
 
 A write is anything that changes the disk: a file or folder made, written, flushed, renamed, linked or removed. Python
@@ -21,14 +22,33 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 WRITES = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
-VERBS: dict[str, Callable[[Any], object]] = {
-    "add": lambda repo: repo.add({f"n{i}": f"new text number {i} " * (i + 1) for i in range(4)}),
-    "replace": lambda repo: repo.add({"d0": "another text altogether"}, replace=True),
-    "remove": lambda repo: repo.remove(["d1", "d2"]),
-    "compact": lambda repo: repo.compact(days=0),
-    "merge": lambda repo: repo.compact(),
+VERBS: dict[str, Callable[[str], object]] = {
+    "add": lambda path: _open(path).add({f"n{i}": f"new text number {i} " * (i + 1) for i in range(4)}),
+    "replace": lambda path: _open(path).add({"d0": "another text altogether"}, replace=True),
+    "remove": lambda path: _open(path).remove(["d1", "d2"]),
+    "compact": lambda path: _open(path).compact(days=0),
+    "merge": lambda path: _open(path).compact(),
+    "night": lambda path: go_on(path, resume=False),
 }
 VERBS["claim"] = VERBS["add"]  # on a disk without links
+
+
+def _open(path: str) -> Any:  # noqa: ANN401 - loaded with its kernels
+    from nddup.repository.opened_repository import Repository  # noqa: PLC0415
+
+    return Repository(path)
+
+
+def go_on(path: str, *, resume: bool) -> None:
+    """Run the batch `in/b` of a folder onto its run `old`."""
+    from nddup.embedded.run import run_locally  # noqa: PLC0415
+    from nddup.settings.load import build_config  # noqa: PLC0415
+    from nddup.stages.onto import settings_onto  # noqa: PLC0415
+    from nddup.storage.local_folder import LocalFolder  # noqa: PLC0415
+
+    given = build_config({"output": {"report": False}, "local": {"processes": 1}}, origin="test")
+    config = settings_onto(given, LocalFolder(f"{path}/old"))
+    run_locally([f"{path}/in/b"], f"{path}/new", config, batch="b", onto=f"{path}/old", resume=resume)
 
 
 class _Count:
@@ -61,10 +81,7 @@ class _TornFile(io.FileIO):
 
 
 def change(repo: str, verb: str, last: int) -> int:
-    """Open the repository, make a change, and return its number of writes; end this process at write `last`."""
-    from nddup.repository.opened_repository import Repository  # noqa: PLC0415
-
-    opened = Repository(repo)
+    """Make a change, and return its number of writes; end this process at write `last`."""
     counter, real = _Count(repo, last), io.open
     _TornFile.step = staticmethod(counter.step)
 
@@ -83,7 +100,7 @@ def change(repo: str, verb: str, last: int) -> int:
     if verb == "claim":
         os.link = refuse  # type: ignore[assignment]
     sys.addaudithook(counter)
-    VERBS[verb](opened)
+    VERBS[verb](repo)
     return counter.count
 
 
@@ -93,13 +110,11 @@ def main() -> None:
     It has also changed copies itself, to load the kernels, which would take each process half a second. The only
     threads are those of libraries that expect forks.
     """
-    source, folder, step = sys.argv[1:]
-    from nddup.repository.opened_repository import Repository  # noqa: PLC0415
-
-    for work in VERBS.values():
+    source, folder, step, *verbs = sys.argv[1:]
+    for verb in verbs:
         with TemporaryDirectory() as scratch:
-            work(Repository(str(shutil.copytree(source, Path(scratch) / "repo"))))
-    for verb in VERBS:
+            VERBS[verb](str(shutil.copytree(source, Path(scratch) / "copy")))
+    for verb in verbs:
         place, counted = Path(folder) / verb, Path(folder) / "writes"
         _change_copy(source, place / "whole", verb, 0, counted)
         writes = int(counted.read_text())

@@ -24,6 +24,7 @@ from tests.places import ROOT
 
 TEXTS = {f"d{i}": f"text of document {i // 2} with some words that are its own " * (2 + i % 2) for i in range(6)}
 WRITER = ROOT / "tests" / "repository" / "dying_writer.py"
+VERBS = ["add", "claim", "replace", "remove", "merge", "compact"]
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +48,14 @@ def require_whole(repo: Path, version: int | None = None) -> Repository:
 def killed(filled: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     """Copies of the repository, each left by a writer that was killed; one process forks all of them."""
     folder = tmp_path_factory.mktemp("killed")
-    command = [sys.executable, str(WRITER), str(filled), str(folder), str(request.param)]
+    command = [sys.executable, str(WRITER), str(filled), str(folder), str(request.param), *VERBS]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
     return folder
 
 
-@pytest.mark.parametrize("verb", ["add", "claim", "replace", "remove", "merge", "compact"])
+@pytest.mark.parametrize("verb", VERBS)
 def test_a_writer_is_killed_at_a_write(filled: Path, killed: Path, verb: str) -> None:
     """A writer killed before its commit is named changes nothing, after it everything; others then add and compact.
 
