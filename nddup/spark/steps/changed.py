@@ -25,6 +25,7 @@ from nddup.settings.plan import finder_of
 from nddup.spark import schemas
 from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import collapse
+from nddup.spark.steps import onto
 from nddup.spark.steps.clustering import Rounds
 from nddup.spark.steps.documents import Sources
 from nddup.spark.steps.one_task import Decided, is_few
@@ -78,7 +79,7 @@ def find_changed(job: Job, documents: Saved) -> Changed | None:
     It does where one task takes all documents, which costs less than to find out what changed; where documents are
     forced; where OLD kept nothing.
 
-    Shuffles:  narrow rows of all documents, twice; the ids of new sketches.
+    Shuffles:  narrow rows of all documents, twice, where old ones may have changed; the ids of new sketches.
     Actions:   seven, and one for each round of `_follow`.
     """
     old = job.old
@@ -91,8 +92,11 @@ def find_changed(job: Job, documents: Saved) -> Changed | None:
         return Changed(kept, stale, old)
 
     now, before = _marked(documents.table), _marked(old.documents)
-    new = now.join(before, ["doc_key", "mark"], "left_anti")
-    lost = before.join(now, ["doc_key", "mark"], "left_anti")
+    if documents.noted.get(onto.UNMOVED):
+        new, lost = now.where(F.col("doc_key") >= old.n_records), before.limit(0)
+    else:
+        new = now.join(before, ["doc_key", "mark"], "left_anti")
+        lost = before.join(now, ["doc_key", "mark"], "left_anti")
     with persisted(new) as new, persisted(lost) as lost:
         n_new = new.count()
         few = beside(new.select("doc_key"), n_new, documents.rows)

@@ -505,7 +505,7 @@ def _write_documents(job: Job, numbered: _Numbered, settled: DataFrame, later: M
         if numbered.records <= FEW:
             settled = settled.coalesce(1).sortWithinPartitions("doc_key")
         written = job.write("documents", settled, collapse.SKETCH_COUNTS)
-    return job.seal("documents", written, **numbered.noted, **later)
+    return job.seal("documents", written, **numbered.noted, **later, **written.noted)
 
 
 def _save_given(job: Job, numbered: _Numbered, documents: Saved) -> None:

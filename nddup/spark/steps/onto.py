@@ -46,6 +46,9 @@ SMALL = 64 << 20
 """Bytes of tables that are compared in this process."""
 
 
+UNMOVED = "unmoved"
+"""Noted with documents among which those of the run before are as they were."""
+
 PRINTED = ("sketch", "n_features", "token_fingerprint", "content_fingerprint", "n_tokens")
 """The columns of DOCUMENTS of which a fingerprint of the sketch is made."""
 
@@ -230,7 +233,8 @@ def write_documents(job: Job, old: OldTables, settled: DataFrame, rows: int) -> 
     new = settled.where(F.col("doc_key") >= old.n_records).select(*DOCUMENTS.names)
     moved = settled.where((F.col("doc_key") < old.n_records) & (F.col("group") != F.col("doc_id")))
     if not moved.take(1):
-        return job.write_onto("documents", new, old, collapse.SKETCH_COUNTS)
+        written = job.write_onto("documents", new, old, collapse.SKETCH_COUNTS)
+        return Saved(written.table, written.rows, written.counts, {UNMOVED: 1})
     moved = beside(moved.select(F.col("doc_id").alias("group"), F.col("group").alias("now")), rows, old.n_records)
     before = old.documents.join(moved, "group", "left").withColumn("group", F.coalesce("now", "group"))
     return job.write("documents", before.select(*DOCUMENTS.names).unionByName(new), collapse.SKETCH_COUNTS)
