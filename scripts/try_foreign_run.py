@@ -61,15 +61,17 @@ def make_run(place: Path) -> None:
     assert run_command(["run", f"{place}/in", "--output", f"{place}/run", *stored]) == 0  # noqa: S101
 
 
-WHOLE = 8
-"""One change of so many is tried with the commands that write, too."""
+WHOLE, CHECKED = 8, 3
+"""One change of so many is tried with the commands that write, too; one of so many with `check`, the dearest of all."""
 
 
-def commands_on(place: Path, *, is_whole: bool) -> list[list[str]]:
-    """Return the commands that read the run, and those that write or go on with it."""
+def commands_on(place: Path, number: int) -> list[list[str]]:
+    """Return the commands that read the run, and for some numbers of changes those that write or go on with it."""
     run, alone = f"{place}/run", ("--set", "local.processes=1")
-    asked = [["show", run], ["show", run, "--doc", "d00"], ["check", run]]
-    return asked if not is_whole else [
+    asked = [["show", run], ["show", run, "--doc", "d00"]]
+    if number % CHECKED == CHECKED - 1:
+        asked.append(["check", run])
+    return asked if number % WHOLE != WHOLE - 1 else [
         *asked, ["report", run],
         ["evaluate", run, "--truth", f"{place}/truth.csv"],
         ["run", f"{place}/in/a.jsonl", "--onto", run, "--as", "z", "--output", f"{place}/next", *alone],
@@ -96,11 +98,11 @@ def watch(place: Path) -> list[str]:
     return touched
 
 
-def judge(place: Path, *, is_whole: bool = True) -> str:
+def judge(place: Path, number: int) -> str:
     """Return what is wrong with what the commands do; empty if nothing is."""
     signal.alarm(SECONDS)
     touched, wrong = watch(place), list[str]()
-    for command in commands_on(place, is_whole=is_whole):
+    for command in commands_on(place, number):
         out, err = io.StringIO(), io.StringIO()
         try:
             with redirect_stdout(out), redirect_stderr(err):
@@ -237,10 +239,11 @@ def try_changes(place: Path, changes: int, *, seed: int = 1, only: str = "") -> 
         path.relative_to(whole / "run") for path in (whole / "run").rglob("*")
         if not {"report", "kept"} & set(path.relative_to(whole / "run").parts)
     )  # fmt: skip
-    chance = random.Random(seed)  # noqa: S311
-    for number in range(changes):
-        chosen = [one for one in files if only in str(one)]
+    chance, tried = random.Random(seed), 0  # noqa: S311
+    for _ in range(changes):
+        chosen = [one for one in files if re.search(only, str(one))]
         for name in chance.sample(chosen, len(chosen)):
+            tried += 1
             folder = place / "foreign"
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(whole, folder)
@@ -257,7 +260,7 @@ def try_changes(place: Path, changes: int, *, seed: int = 1, only: str = "") -> 
             except ValueError:  # no JSON
                 said = replace_file(folder, file, chance)
             renew_digests(folder / "run")
-            wrong = in_child(partial(judge, folder, is_whole=number % WHOLE == WHOLE - 1))
+            wrong = in_child(partial(judge, folder, tried))
             yield Outcome(str(name), said, "" if wrong == "-" else wrong)
 
 
@@ -267,7 +270,7 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=10, metavar="N", help="of each file")
     parser.add_argument("--seconds", type=float, default=float("inf"), metavar="N", help="at most")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="only files whose path contains this")
+    parser.add_argument("--only", default="", help="only files that this pattern finds")
     options = parser.parse_args()
     end, counts, wrong = time.monotonic() + options.seconds, Counter[str](), 0
     with tempfile.TemporaryDirectory(prefix="nddup-foreign-") as place:

@@ -141,7 +141,7 @@ def read_commit(repo: Place, version: int | None = None) -> Commit:
     """Read a version, by default the newest.
 
     Raises:
-        OutputError: if it does not exist, or its file is damaged.
+        OutputError: if it does not exist, or its file cannot be read or is damaged.
     """
     found = versions_in(repo)
     chosen = found[-1] if version is None else version
@@ -153,7 +153,9 @@ def read_commit(repo: Place, version: int | None = None) -> Commit:
         if said is not None and said != digest(value):
             raise ValueError("its digest differs")  # noqa: TRY301 - as a file that is no JSON
         commit = _form().validate_python(value)
-    except (OSError, ValueError, AttributeError, RecursionError) as error:
+    except OSError as error:
+        raise OutputError(f"{repo}: {COMMITS}/{chosen}.json cannot be read ({error.strerror or error})") from error
+    except (ValueError, AttributeError, RecursionError) as error:
         raise OutputError(f"{repo}: {COMMITS}/{chosen}.json is damaged ({type(error).__name__})") from error
     if commit.version != chosen or len({segment.name for segment in commit.segments}) < len(commit.segments):
         raise OutputError(f"{repo}: {COMMITS}/{chosen}.json is damaged (it is another version's)")

@@ -39,7 +39,7 @@ from nddup.scanning.whole_files import StoredFile, read_files
 from nddup.spark import hadoop_files
 from nddup.spark.hadoop_files import open_row, read_chunks, rows_of
 from nddup.spark.heavy_keys import beside
-from nddup.spark.schemas import local_table, require, schema_of, table
+from nddup.spark.schemas import local_table, map_lists, require, schema_of, table
 from nddup.tables import CONTENTS, FILES, FOUND_TEXTS, LEXICON, STORED_TEXTS, TERMS, TEXTS, Table
 
 
@@ -174,7 +174,7 @@ def scan_texts(texts: DataFrame, consumer: Consumer) -> DataFrame:
     Shuffles:  none.    Actions:  none.
     """
     require(texts, TEXTS, stage="sketch")
-    return texts.mapInArrow(partial(_consume_texts, consumer=consumer), schema_of(consumer.table))
+    return map_lists(texts, partial(_consume_texts, consumer=consumer), TEXTS.arrow, schema_of(consumer.table))
 
 
 def sources_cut_short(spark: SparkSession, group: Group, *, max_record: int) -> DataFrame:

@@ -24,7 +24,7 @@ from nddup.matching.task_sizes import fits_one, volume_of
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import tokens_of
 from nddup.spark.scan import SentTokens
-from nddup.spark.schemas import local_table, schema_of, table
+from nddup.spark.schemas import local_table, map_lists, schema_of, table
 from nddup.spark.session import given_partitions
 from nddup.spark.steps.documents import Inputs, Sources
 from nddup.spark.steps.onto import stored_tokens
@@ -85,7 +85,8 @@ def _found(job: Job) -> Mapping[str, Any] | None:
 def _ask(job: Job, rows: DataFrame, matches: bytes = b"") -> Answers | None:
     job.progress.describe("pairs")
     how = Deciding(job.config, job.forced, job.task_memory, matches)
-    answered = rows.coalesce(1).mapInArrow(partial(one_task.decide, how=how), schema_of(ANSWERS)).toArrow()
+    task = partial(one_task.decide, how=how)
+    answered = map_lists(rows.coalesce(1), task, one_task.ROWS, schema_of(ANSWERS)).toArrow()
     return read_answers(zip(*(column.to_pylist() for column in answered.columns), strict=True))
 
 
