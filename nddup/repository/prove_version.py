@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import partial
 from hashlib import blake2b
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -96,7 +96,7 @@ def _prove_tables(snapshot: Snapshot, workers: Workers) -> Iterator[Proof]:
     stored, said = tables_totals(tables), dict(snapshot.commit.digests)
     yield _compare("what is stored is what was committed", stored, said)
     if snapshot.identity.is_exact:
-        yield from _prove_shingles(snapshot, tables)
+        yield from _prove_shingles(snapshot, tables, workers)
     else:
         yield _prove_edges(snapshot, workers)
     yield _prove_components(snapshot, tables)
@@ -160,13 +160,30 @@ def _have_own_prints(snapshot: Snapshot, segment: MappedSegment) -> bool:
 
 def _prove_edges(snapshot: Snapshot, workers: Workers) -> Proof:
     """Prove that the stored pairs of live sketches, of which later versions are made, are those of a fresh search."""
+    stored, made = _search_edges(snapshot, workers)
+    detail = f"{len(stored):,} stored, {len(made):,} found"
+    return Proof("the pairs of sketches are those of a fresh search", stored.equals(made), detail)
+
+
+def _search_edges(snapshot: Snapshot, workers: Workers) -> tuple[pa.Table, pa.Table]:
+    """Return the stored pairs of live sketches and those of a fresh search, both in order."""
     nodes = distinct(_nodes_of(snapshot))
     sketches, n_features = snapshot.sketches_of(nodes), snapshot.n_features_of(nodes).astype(np.int32)
     filled = np.flatnonzero(np.diff(sketches.offsets) > 0)
     found = match_batch(snapshot, take_rows(sketches, filled), n_features[filled], workers)
-    stored, made = _in_order(snapshot.edges_of(nodes)), _in_order(edges_among(found, nodes[filled]))
-    detail = f"{len(stored):,} stored, {len(made):,} found"
-    return Proof("the pairs of sketches are those of a fresh search", stored.equals(made), detail)
+    return _in_order(snapshot.edges_of(nodes)), _in_order(edges_among(found, nodes[filled]))
+
+
+def _count_unlike(snapshot: Snapshot, workers: Workers) -> int:
+    """Return how many stored pairs of sketches say other things of these than a fresh search does."""
+    stored, made = _search_edges(snapshot, workers)
+    names = [name for name in made.column_names if name not in ("common", "resemblance")]  # these are of all shingles
+    due = {row[:2]: row for row in _rows_of(made, names)}
+    return sum(row != due.get(row[:2], row) for row in _rows_of(stored, names))
+
+
+def _rows_of(edges: pa.Table, names: list[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(edges[name].to_pylist() for name in names), strict=True)
 
 
 def _in_order(edges: pa.Table) -> pa.Table:
@@ -252,7 +269,7 @@ def _nodes_of(snapshot: Snapshot) -> NDArray[np.int64]:
     return np.asarray(snapshot.documents_of(snapshot.live_keys, ["doc_key", "node"])["node"].to_numpy())
 
 
-def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Iterator[Proof]:
+def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table], workers: Workers) -> Iterator[Proof]:
     """Prove the exact resemblances from the stored shingles, without the code that counted them.
 
     Of more candidates than `MOST_PAIRS` an even sample is counted again. Of an even sample of `PROBES` texts, all pairs
@@ -262,10 +279,8 @@ def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Iterator
     sizes, wrong, shingles = snapshot.n_features_of(nodes), 0, 0
     probes, sets = nodes[:: -(-len(nodes) // PROBES) or 1], _sets_of(snapshot, nodes)
     wanted = dict(zip(probes.tolist(), _sets_of(snapshot, probes), strict=True))
-    edges = {
-        (row["node_a"], row["node_b"]): row["common"]
-        for row in snapshot.edges_of(nodes).select(["node_a", "node_b", "common"]).to_pylist()
-    }
+    stored = [*_rows_of(snapshot.edges_of(nodes), ["node_a", "node_b", "common", "resemblance"])]
+    edges, told = {row[:2]: row[2] for row in stored}, {row[:2]: row[3] for row in stored}
     named = read_all(snapshot.repo, snapshot.commit.segments, "sketches", ["node", "sketch_fingerprint"])
     prints = dict(zip(*(column.to_pylist() for column in named.columns), strict=True))
     probed, missed, found, sketches = _Probed(wanted), 0, 0, snapshot.sketches_of(nodes)
@@ -281,6 +296,11 @@ def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Iterator
             if Fraction(shared, len(ids) + len(wanted[other]) - shared) >= share:
                 found += 1
                 missed += not (edges.get((node, other)) or edges.get((other, node)))
+    keys, owners = snapshot.live_keys, _nodes_of(snapshot)  # a sketch bears the number of the first document with it
+    has_own = is_among(keys, np.unique(named["node"].to_numpy()))
+    counts = tables["documents"]["n_features"].to_numpy()
+    is_other = (has_own & (owners != keys)) | (counts != snapshot.n_features_of(owners))
+    wrong += int(np.count_nonzero(is_other))
     detail = f"{shingles:,} shingles of {len(nodes):,} texts, {wrong:,} texts with others"
     yield Proof("the shingles are those of the texts, by their digests and numbers", not wrong, detail)
 
@@ -288,8 +308,9 @@ def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Iterator
     counted = _count_again(snapshot, chosen)
     wrong = sum(
         edges[pair] != (shared if shared and Fraction(shared, united) >= share else 0)
+        or (edges[pair] > 0 and told[pair] != shared / united)
         for pair, (shared, united) in counted.items()
-    )
+    ) + _count_unlike(snapshot, workers)
     wrong_rows = _count_wrong(snapshot, tables, edges)
     detail = (
         f"{len(chosen):,} of {len(edges):,} candidates counted again, {wrong:,} with other numbers;"

@@ -203,15 +203,27 @@ def test_tables_that_lie_are_refused_or_found(
     assert "BROKEN" in printed.out or printed.err.count("\n") == 1
 
 
-def test_sketches_are_the_front_of_the_shingles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where shingles decide, `index check` compares the sketches by which pairs are found with them."""
+EXACT: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
+    "an id that is no shingle": (
+        "sketches.parquet",
+        lambda table: with_first(table, "sketch", [*table["sketch"][0].as_py()[:-1], -1]),
+    ),
+    "a containment": ("edges.parquet", lambda table: with_first(table, "containment_b", float("inf"))),
+    "an overlap": ("edges.parquet", lambda table: with_first(table, "overlap", 2)),
+    "a resemblance": ("edges.parquet", lambda table: with_first(table, "resemblance", 0.5)),
+    "another sketch": ("documents.parquet", lambda table: with_first(table, "node", 3, row=1)),
+}
+"""Lies in a repository where shingles decide, of which a query, or a later batch, would make other rows."""
+
+
+@pytest.mark.parametrize("lie", EXACT)
+def test_sketches_and_their_pairs_are_those_of_the_shingles(
+    tmp_path: Path, lie: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where shingles decide, `index check` compares all that pairs are found by with them."""
     repo = tmp_path / "repo"
     make_repository(repo, "exact")
-
-    def exchange(table: pa.Table) -> pa.Table:
-        return with_first(table, "sketch", [*table["sketch"][0].as_py()[:-1], -1])
-
-    change_table(repo, "sketches.parquet", exchange)
+    change_table(repo, *EXACT[lie])
     assert main(["index", "check", str(repo)]) == 1
     assert "BROKEN" in capsys.readouterr().out
 
