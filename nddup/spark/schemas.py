@@ -45,6 +45,11 @@ LITERAL: Final = {"recursiveFileLookup": "true", "__globPaths__": "false"}
 WHOLE: Final = {"compression": "none", "maxRecordsPerFile": "0"}
 """A task writes its text as one plain file for each partition value."""
 
+LACKS: Final = "lacks"
+"""Of a row that goes to a task: the sum of 2**i for each list i that is null."""
+
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
 
 def table(text: str) -> T.StructType:
     """Return a schema from `name type` pairs separated by commas, as in SQL. (Spark's own parser needs a session.)"""
@@ -78,12 +83,6 @@ def frame_of_rows(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> 
     An empty table needs its schema: Spark would infer it from the rows.
     """
     return spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema)
-
-
-LACKS = "lacks"
-"""Of a row that goes to a task: the sum of 2**i for each list i that is null."""
-
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def map_lists(rows: DataFrame, task: Task, declared: pa.Schema, schema: T.StructType) -> DataFrame:
