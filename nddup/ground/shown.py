@@ -147,25 +147,34 @@ def printable(text: str) -> str:
 
 def print_out(text: str) -> None:
     """Write lines to standard output, `printable`; on a terminal folded between words to its width."""
-    _print_folded(text, sys.stdout)
+    _write_out(_folded(text, sys.stdout))
 
 
 def print_error(text: str) -> None:
     """Write lines to standard error, as `print_out`; elsewhere than on a terminal an error stays one line."""
-    _print_folded(text, sys.stderr)
+    sys.stderr.write(_folded(text, sys.stderr))
 
 
-def _print_folded(text: str, stream: TextIO) -> None:
+def _write_out(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a full disk, for example; Python names files only when they are opened
+        raise OSError(error.errno, error.strerror, "standard output") from error
+
+
+def _folded(text: str, stream: TextIO) -> str:
     text = printable(text)
     if stream.isatty():
         width = shutil.get_terminal_size().columns
         text = "\n".join(fold(line, width) for line in text.split("\n"))
-    stream.write(text)
+    return text
 
 
 def print_data(text: str) -> None:
     """Write lines that a program may read to standard output, `printable` and never folded."""
-    sys.stdout.write(printable(text))
+    _write_out(printable(text))
 
 
 def fold(line: str, width: int) -> str:
@@ -228,7 +237,7 @@ def spell_lost(value: float | None) -> str:
 
 def print_json(value: object) -> None:
     """Write a value to standard output, as `spell_json`."""
-    sys.stdout.write(spell_json(value))
+    _write_out(spell_json(value))
 
 
 def spell_json(value: object) -> str:

@@ -249,7 +249,10 @@ def _explain(item: ErrorDetails) -> str:
     message = item["msg"].removeprefix("Value error, ")
     if item["type"] == "value_error":
         return f"{name}: {message}"
-    return f"{name}: {message}, got {_shown(item['input'])}{_number_meant(item['input'])}"
+    value = item["input"]
+    is_one = item["type"] == "list_type" and isinstance(value, str) and len(value) < _VALUES.maxstring
+    meant = f"; write {name}=[{value}]" if is_one else _number_meant(value)
+    return f"{name}: {message}, got {_shown(value)}{meant}"
 
 
 def _number_meant(value: object) -> str:

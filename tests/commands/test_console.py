@@ -55,3 +55,12 @@ def test_a_reader_that_stops_is_no_error(unbuffered: list[str], tmp_path: Path) 
         command.stdout.close()
         assert command.wait(timeout=60) == 141
     assert "Broken pipe" not in errors.read_text()
+
+
+def test_a_full_disk_names_what_could_not_be_written() -> None:
+    """`nddup explain > FILE` on a full disk: one line, which says that it is about standard output."""
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-c", CONSOLE, "explain"]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "No space left on device: 'standard output'" in done.stderr

@@ -229,6 +229,7 @@ HINTS = {
     " write 0.8",
     "pairs.threshold=90%": "--set: pairs.threshold: Input should be a valid number, got '90%'; write 0.9",
     "pairs.threshold=0,9": "--set: pairs.threshold: Input should be a valid number, got '0,9'; write 0.9",
+    "keep.same=lang": "--set: keep.same: Input should be a valid list, got 'lang'; write keep.same=[lang]",
     "threshold=0.9": "--set threshold: threshold is a setting of pairs: --set pairs.threshold=…",
     "pairs.treshold=0.9": "--set: pairs.treshold: unknown key; did you mean threshold?",
     "pairs.threshold": "argument --set: expected pairs.threshold=VALUE, without blanks around =, got 'pairs.threshold'"
