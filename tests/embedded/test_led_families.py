@@ -74,7 +74,7 @@ def test_of_too_many_near_duplicates_a_sample_is_recounted(tmp_path: Path, monke
 )
 def test_spark_gives_the_same(spark: SparkSession, partitions: str | None, tmp_path: Path) -> None:
     """Both ways of Spark give the tables of the embedded engine, row for row, where leaders, losses and force meet."""
-    drawn = draw(2, 20)
+    drawn = draw(3, 12)
     settings = write(tmp_path / "in", drawn)
     assert drawn.forced
     assert drawn.most_lost is not None

@@ -1,13 +1,14 @@
 """The clusters of `clusters.support`, and the representatives of `partition`, against brute force; `check` agrees.
 
-Random collections of a few short texts, many of them equal. Spark is compared with the embedded engine.
+Random collections of a few short texts, many of them equal. `spark/test_large_graph.py` has a support on Spark, and
+`test_matrix` the representatives.
 """
 
 import tempfile
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +26,6 @@ from nddup.settings.load import build_config
 from nddup.settings.plan import candidate_share, kind_of
 from tests.counted_rows import once, once_each
 from tests.embedded.brute_force import Rule, Sets, find_maximal, find_pairs
-from tests.finished_runs import rows_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SIZE = 12
 SEEDS = st.sets(st.integers(0, 2**32), min_size=2, max_size=4)
@@ -210,23 +207,3 @@ def test_check_finds_another_representative_of_a_star(tmp_path: Path) -> None:
     pq.write_table(table.set_column(at, table.schema.field(at), pc.equal(table["doc_id"], "a")), file)
     broken = [one for one in check_run(DuckRun(str(folder)), steps=["members"]).findings if one.broken]
     assert [one.promise for one in broken] == ["members: one representative, the first by policy"]
-
-
-def test_spark_gives_the_same_sets(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a support, FP-Growth, the pivot miner and shares on Spark give the embedded engine's rows.
-
-    `test_matrix` compares the representatives of `partition`.
-    """
-    from nddup.spark.run import run_job  # noqa: PLC0415 - for Spark alone
-
-    monkeypatch.setattr("nddup.settings.plan.SHARE_NODES", 7)
-    texts = draw_together(range(40))
-    settings = settings_of("all", 8)
-    settings["clusters"] |= {"fpgrowth_limit": 4}
-    folder, config = run_over(texts, tmp_path, settings), build_config(settings, origin="test")
-
-    counts = run_job(spark, [str(tmp_path / "texts.parquet")], str(tmp_path / "spark"), config)["stages"]["clusters"]
-
-    assert min(counts["fpgrowth_components"], counts["spread_components"]) > 0
-    for table in ("clusters", "members"):
-        assert rows_of(tmp_path / "spark", table) == rows_of(folder, table)
