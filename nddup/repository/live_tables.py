@@ -175,13 +175,16 @@ def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table, *, is_exact: 
     ends = np.stack([group_of(pairs["doc_a"]), group_of(pairs["doc_b"])])
     known = ends.min(axis=0) * len(ids) + ends.max(axis=0)
     order = np.argsort(known)
+    ascending = known[order]
 
     wanted = np.stack([groups, group_of(keep["duplicate_of"])])
     is_near = (wanted[1] >= 0) & (wanted[0] != wanted[1])
     keys = wanted.min(axis=0)[is_near] * len(ids) + wanted.max(axis=0)[is_near]
     resemblance = np.where(wanted[0] == wanted[1], 1.0, np.nan)
     likeness = pairs["resemblance"].to_numpy(zero_copy_only=False)
-    near = order[np.searchsorted(known, keys, sorter=order)]
+    is_listed = is_among(keys, ascending)  # all are, but where a stranger wrote `duplicate_of`
+    is_near[is_near] = is_listed
+    near = order[np.searchsorted(ascending, keys[is_listed])]
     resemblance[is_near] = likeness[near]
     lost = np.full(len(keep), np.nan)
     is_copy = np.asarray(pc.equal(keep["reason"], "exact").fill_null(False)) | is_exact  # noqa: FBT003

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,7 +18,7 @@ from nddup.ground.array_files import map_array, write_array
 from nddup.repository import segment_files
 from nddup.repository.segment_files import SHINGLES, map_shingles, require_small
 from nddup.storage.run_folder import digest
-from scripts.try_foreign_repository import ask_query, in_child, make_repository, renew_digests
+from scripts.try_foreign_repository import ask_query, ask_tables, in_child, make_repository, renew_digests
 from tests.finished_runs import write_texts
 
 Change = Callable[[Path, Path], None]
@@ -201,6 +202,21 @@ def test_tables_that_lie_are_refused_or_found(
     assert main(["index", "check", str(repo)]) in (1, 2)
     printed = capsys.readouterr()
     assert "BROKEN" in printed.out or printed.err.count("\n") == 1
+
+
+def test_documents_that_no_pair_removes(tmp_path: Path) -> None:
+    """`duplicate_of` may name any document: its tables are then others than were committed, or it is refused."""
+    make_repository(tmp_path / "repo", "mod")
+    due = ask_tables(tmp_path / "repo")
+    file = max((tmp_path / "repo" / "segments").glob("*/state.parquet")).relative_to(tmp_path / "repo")
+    table = pq.read_table(tmp_path / "repo" / file)
+    for row in np.flatnonzero(pc.is_null(table["duplicate_of"]).to_numpy()).tolist():
+        repo = shutil.copytree(tmp_path / "repo", tmp_path / f"repo{row}")
+        pq.write_table(with_first(table, "duplicate_of", "late", row=row), repo / file)
+        for mapped in repo.rglob("mapped-*"):
+            shutil.rmtree(mapped)
+        renew_digests(repo)
+        assert ask_tables(repo) != due
 
 
 EXACT: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
