@@ -29,6 +29,7 @@ from nddup.tables import RESULTS
 from scripts.connect_server import ConnectServer
 from scripts.standalone import environment
 from tests.places import ROOT
+from tests.samples_by_night import first
 
 pytestmark = pytest.mark.cluster
 
@@ -40,13 +41,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from nddup.tables import RESULTS
 
-server, texts, output = sys.argv[1:]
+server, texts, output, later = sys.argv[1:]
 spark = SparkSession.builder.remote(server).getOrCreate()
 run = nddup.find_duplicates(spark.createDataFrame(pq.read_table(texts)), progress=False)
 for name in RESULTS:
     if name != "texts":
         pq.write_table(getattr(run, name).toArrow(), f"{output}/{name}.parquet")
-few = nddup.find_duplicates(spark.createDataFrame(pq.read_table(texts).slice(40)), progress=False)
+few = run
+if int(later):
+    few = nddup.find_duplicates(spark.createDataFrame(pq.read_table(texts).slice(int(later))), progress=False)
 pq.write_table(run.diff(few).changes.to_table(), f"{output}/changes.parquet")
 pq.write_table(run.split({"train": 0.8, "test": 0.2}).to_table(), f"{output}/split.parquet")
 pairs = run.sql("SELECT count(*) AS n FROM pairs").toArrow()["n"][0]
@@ -130,8 +133,11 @@ def tables_of(folder: Path) -> dict[str, list[str]]:
     return {name: rows_of(ds.dataset(folder / name, format="parquet").to_table(), name) for name in RESULTS}
 
 
-def test_a_table_of_a_remote_session(started: ConnectServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("later", first(1, [0, 40]))
+def test_a_table_of_a_remote_session(started: ConnectServer, tmp_path: Path, later: int) -> None:
     """`find_duplicates` of a remote session, and its diff and split, give the tables of the embedded engine.
+
+    It differs from itself, or from a run over all texts but the first ones.
 
     The server then holds nothing of them, nor of a call that failed, though the session is there.
     """
@@ -139,14 +145,16 @@ def test_a_table_of_a_remote_session(started: ConnectServer, tmp_path: Path) -> 
     pq.write_table(texts, tmp_path / "texts.parquet")
     local = nddup.find_duplicates(texts)
 
-    status, said = finish(["-c", CLIENT, started.url, str(tmp_path / "texts.parquet"), str(tmp_path)], tmp_path)
+    given = [started.url, str(tmp_path / "texts.parquet"), str(tmp_path), str(later)]
+    status, said = finish(["-c", CLIENT, *given], tmp_path)
 
     assert status == 0, said
     for name in sorted(set(RESULTS) - {"texts"}):
         made = pq.read_table(tmp_path / f"{name}.parquet")
         assert rows_of(made, name) == rows_of(getattr(local, name), name), name
     made = {name: pq.read_table(tmp_path / f"{name}.parquet").to_pylist() for name in ("changes", "split")}
-    assert made["changes"] == local.diff(nddup.find_duplicates(texts.slice(40))).changes.to_table().to_pylist()
+    few = nddup.find_duplicates(texts.slice(later)) if later else local
+    assert made["changes"] == local.diff(few).changes.to_table().to_pylist()
     assert made["split"] == local.split({"train": 0.8, "test": 0.2}).to_table().to_pylist()
     assert len(texts) == 580
     assert said.split()[-2:] == ["0", str(len(local.pairs))] != ["0", "0"]

@@ -269,7 +269,7 @@ STEPS = {
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", first(2, STEPS))
+@pytest.mark.parametrize("name", first(1, STEPS))
 def test_both_engines_say_the_same_under_other_settings(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """Both engines report the same lines for runs damaged in `pairs`, `keep` and `clusters`, under other settings."""
     folder = run(tmp_path, **SETTINGS[name])

@@ -11,13 +11,12 @@ from nddup.settings.load import build_config
 from nddup.spark.run import run_job
 from nddup.spark.session_tables import SparkFolder
 from tests.finished_runs import sorted_tables
-from tests.nights import SETTINGS, assert_nights_equal, write_batches
+from tests.nights import assert_nights_equal, write_batches
 from tests.run.crawls import Made, words, write_crawl
 
 
-@pytest.mark.parametrize(
-    "is_followed", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["one night", "two nights"]
-)
+@pytest.mark.nightly  # by day the crawl goes the same way
+@pytest.mark.parametrize("is_followed", [False, True], ids=["one night", "two nights"])
 def test_a_night_has_the_tables_of_one_run(spark: SparkSession, tmp_path: Path, *, is_followed: bool) -> None:
     assert_nights_equal(spark, tmp_path, is_followed=is_followed)
 
@@ -28,7 +27,8 @@ def test_a_night_beside_the_run_before_links_its_files(
     """The rows of GIVEN are written again here, as all are where the folders are not on this machine."""
     monkeypatch.setattr(SparkFolder, "links", lambda _, name, __: name != "given")
     write_batches(tmp_path / "in")
-    given = {"output": {"report": False, "onto": True}, "input": {"max_rejects": None}, **SETTINGS}
+    short = {"shingle": {"length": 2}, "sketch": {"size": 16}, "clusters": {"mode": "none"}}
+    given = {"output": {"report": False, "onto": True}, "input": {"max_rejects": None}, **short}
     config = build_config(given, origin="test")
     old, due, new = (str(tmp_path / name) for name in ("old", "due", "new"))
     run_locally([str(tmp_path / "in" / "a")], old, config, batch="a")
@@ -47,13 +47,14 @@ def test_a_night_beside_the_run_before_links_its_files(
 
 
 def test_a_night_of_a_crawl_has_the_tables_of_one_run(spark: SparkSession, tmp_path: Path) -> None:
-    """A revisit of a revisit stays a reject; what another repeats, a long page, comes a night later."""
+    """A revisit of a revisit stays a reject; what another repeats, a long page, comes a night later; a page leaves."""
     page, long, of_copy = words(1), words(9, length=300), "WARC-Refers-To: <urn:x:copy>\r\n"
     first = [
         Made("page", "http://a.example/", page, "2020-01-01T00:00:00Z"),
         Made("copy", "http://a.example/", page, "2021-01-01T00:00:00Z", kind="revisit"),
         Made("early", "http://b.example/", long, "2021-01-01T00:00:00Z", kind="revisit"),
         Made("lost", "http://c.example/", "nothing", "2021-01-01T00:00:00Z", kind="revisit", more=of_copy),
+        Made("gone", "http://f.example/", f"{page} and this", "2020-01-01T00:00:00Z"),
     ]
     second = [
         Made("late", "http://b.example/", long, "2020-01-01T00:00:00Z"),
@@ -62,11 +63,15 @@ def test_a_night_of_a_crawl_has_the_tables_of_one_run(spark: SparkSession, tmp_p
     ]
     config = build_config({"output": {"report": False, "onto": True}, "input": {"max_rejects": None}}, origin="test")
     write_crawl(tmp_path / "in" / "a", first)
-    old, night = str(tmp_path / "old"), str(tmp_path / "night")
+    old, night, due = (str(tmp_path / name) for name in ("old", "night", "due"))
     run_locally([str(tmp_path / "in" / "a")], old, config, batch="a")
     write_crawl(tmp_path / "in" / "b", second)
-    run_locally([str(tmp_path / "in")], str(tmp_path / "fresh"), config)
+    inputs, without = [str(tmp_path / "in" / "b")], tmp_path / "gone.txt"
+    documents = pq.read_table(f"{old}/documents", columns=["doc_id", "url"]).to_pylist()
+    without.write_text("".join(f"{row['doc_id']}\n" for row in documents if "f.example" in row["url"]))
+    run_locally(inputs, due, config, batch="b", onto=old, without=str(without))
 
-    run_job(spark, [str(tmp_path / "in" / "b")], night, config, batch="b", onto=old)
+    run_job(spark, inputs, night, config, batch="b", onto=old, without=str(without))
 
-    assert sorted_tables(Path(night)) == sorted_tables(tmp_path / "fresh")
+    assert sorted_tables(Path(night)) == sorted_tables(Path(due))
+    assert any("taken out" in row for row in sorted_tables(Path(night))["rejects"])
