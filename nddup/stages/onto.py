@@ -119,9 +119,15 @@ def open_noted(folder: RunFolder, tables: Iterable[str]) -> Noted:
 
 
 def _is_noted(name: str, value: object) -> bool:
-    if name.endswith("_files") or name == "read_again":
+    if name == "read_again":
         return are_texts(value)
+    if name.endswith("_files"):
+        return isinstance(value, list) and all(map(_is_counted_file, value))
     return isinstance(value, Mapping) if name == "splitting" else _is_count(value)
+
+
+def _is_counted_file(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and _is_count(value[1])  # noqa: PLR2004 - a name and a number
 
 
 def _is_count(value: object) -> bool:

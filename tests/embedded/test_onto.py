@@ -185,6 +185,23 @@ def test_many_crawls(tmp_path: Path, seed: int) -> None:
     make_crawls(tmp_path, seed, CRAWLED[seed % len(CRAWLED)])
 
 
+def test_a_night_of_pages_goes_onto_pages(tmp_path: Path) -> None:
+    """A run of pages notes the files whose markup it stripped, or whose charset it guessed, with their numbers."""
+    words = [f"word{n}" for n in range(40)]
+    for name in ("a", "b"):
+        page = f"<html><body><p>{' '.join(words)} {name}</p><p>\u00e9t\u00e9</p></body></html>"
+        (tmp_path / "in" / name).mkdir(parents=True)
+        (tmp_path / "in" / name / "page.html").write_text(page, encoding="latin-1")
+        write_rows(tmp_path / "in" / name / "rows.jsonl", [{"id": f"d{name}", "text": page}])
+    run([tmp_path / "in"], tmp_path / "fresh", {})
+    run([tmp_path / "in" / "a"], tmp_path / "old", {}, batch="a")
+
+    run([tmp_path / "in" / "b"], tmp_path / "new", {}, onto=str(tmp_path / "old"), batch="b")
+
+    assert json.loads((tmp_path / "old" / "metrics.json").read_text())["stages"]["sketch"]["stripped_records"]
+    assert sorted_tables(tmp_path / "new") == sorted_tables(tmp_path / "fresh")
+
+
 @pytest.mark.parametrize("mode", ["partition", "all"])
 def test_a_night_beside_a_family_at_its_limits_is_sound(tmp_path: Path, mode: str) -> None:
     """Counts that no table tells are those of the run before, where its families did not change."""
