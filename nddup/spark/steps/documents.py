@@ -495,7 +495,7 @@ def _make_documents(job: Job, source: Collection | DataFrame, rule: SketchRule) 
 
 
 def _write_documents(job: Job, numbered: _Numbered, settled: DataFrame, later: Mapping[str, int]) -> Saved:
-    """Write and seal the documents; beside an earlier run's those that were settled together (`onto`). One action."""
+    """Write and seal the documents; beside an earlier run's those settled together. One action, or `onto`'s."""
     old, joined = job.old, numbered.joined
     if old is not None and joined is not None and joined.is_beside:
         later = {name: n + old.noted.get(name, 0) for name, n in later.items()}

@@ -45,7 +45,6 @@ NUMBERED_OTHERWISE = "holds what nddup does not write: documents and given do no
 SMALL = 64 << 20
 """Bytes of tables that are compared in this process."""
 
-
 UNMOVED = "unmoved"
 """Noted with documents among which those of the run before are as they were."""
 
@@ -228,7 +227,8 @@ def write_documents(job: Job, old: OldTables, settled: DataFrame, rows: int) -> 
     """Write DOCUMENTS of both runs, of those of the old one and those that were settled together, at most `rows`.
 
     Shuffles:  none where the settled are few enough to be broadcast.
-    Actions:   two, or three (`Job.write_onto`); one where an old document is in another group now.
+    Actions:   two; three where files are linked (`Job.write_onto`). Where a new document names the group of an old one,
+        all are written again.
     """
     new = settled.where(F.col("doc_key") >= old.n_records).select(*DOCUMENTS.names)
     moved = settled.where((F.col("doc_key") < old.n_records) & (F.col("group") != F.col("doc_id")))
