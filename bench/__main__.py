@@ -10,7 +10,7 @@ NAMES = (
     "quality", "thresholds", "profiles", "labels", "kinds", "papers", "reading", "loop", "formats", "pairing",
     "exchanges", "peers", "mining", "graph", "families", "giants", "explosion", "scale", "stages", "memory",
     "records", "fuzz", "report", "repository", "against", "histories", "kills", "compactions", "exact", "passages",
-    "spark", "fits", "shapes", "nights",
+    "spark", "fits", "shapes", "nights", "serving",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from nddup.embedded.workers import Progress, Workers
 from nddup.engines.choose import choose_engine
 from nddup.errors import ConfigError
 from nddup.repository.bucket_place import find_place
-from nddup.repository.commits import Commit, read_commit
+from nddup.repository.commits import Commit, read_commit, versions_in
 from nddup.repository.identity import Identity
 from nddup.repository.query_stored import Ask, Queries, find_matches, read_queries, require_bands, sketch_texts
 from nddup.repository.segment_files import read_all
@@ -188,8 +188,9 @@ class Repository:
         return self.snapshot.commit.version
 
     def refresh(self) -> Self:
-        """Switch to the newest version."""
-        self._read(read_commit(self._repo))
+        """Switch to the newest version. Cost: a listing, where it is this one."""
+        if versions_in(self._repo)[-1] != self.version:
+            self._read(read_commit(self._repo))
         return self
 
     def _read(self, commit: Commit) -> None:

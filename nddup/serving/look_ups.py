@@ -6,8 +6,9 @@
     GET  /metrics                counts of requests, for Prometheus
     POST /query?top=5&bands=60   the body (`bodies`) is looked up; {"version", "seconds", "unread_bytes", "matches"}
 
-Errors are {"error", "status"}. Look-ups are computed one after another, each in one version; more than `MAX_WAITING`
-are refused with 503. On this machine (`is_loopback`) only its own names are answered, and no page of another site: a
+Errors are {"error", "status"}. One thread computes look-ups: those that came while it computed others, together and in
+one version, since a look-up of many texts costs little more than that of one. More than `MAX_WAITING` are refused with
+503. On this machine (`is_loopback`) only its own names are answered, and no page of another site: a
 browser would let one ask here. At other addresses, and wherever there is a token, programs show it.
 """
 
@@ -21,8 +22,9 @@ import socket
 import threading
 import time
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -130,7 +132,10 @@ SPARE = 8
 """Threads that answer the other addresses, and refuse look-ups, while `MAX_WAITING` of them wait."""
 
 MAX_WAIT = 30.0
-"""Maximum seconds that a look-up waits for those before it."""
+"""Maximum seconds that a look-up waits for its answer."""
+
+MAX_TOGETHER = 1 << 20
+"""Maximum number of characters of look-ups that are computed together, if they are several."""
 
 MIN_TOKEN = 16
 """Minimum number of characters of a token."""
@@ -150,6 +155,14 @@ class Answer(NamedTuple):
     type: str = JSON
     status: int = 200
     fields: Mapping[str, str] = {}
+
+
+class LookUp(NamedTuple):
+    """A text to look up, which matches are asked for, and what becomes of it."""
+
+    text: Text
+    ask: Ask
+    answer: "Future[dict[str, Any]]"
 
 
 def is_loopback(listening: socket.socket) -> bool:
@@ -190,6 +203,7 @@ class LookUps:
         self._names = {f"{host}:{self.port}" for host in (HOST, "localhost", "[::1]", listening.getsockname()[0])}
         self._lock, self._room = threading.Lock(), threading.Lock()
         self.counts, self._waiting = Counts(), 0
+        self._wanted, self._computing = deque[LookUp](), ThreadPoolExecutor(1, "look-ups")
         self.server = Server(self, self.counts.add, listening, threads=MAX_WAITING + SPARE, max_body=MAX_BYTES)
         self._addresses: dict[str, tuple[str, Callable[[Environ], Answer]]] = {
             "/": ("GET", lambda _: Answer(PAGE.encode(), "text/html; charset=utf-8")),
@@ -287,17 +301,61 @@ class LookUps:
         return Answer(json.dumps(found).encode() + b"\n")
 
     def _look_up(self, text: Text, ask: Ask) -> dict[str, Any]:
-        if not self._lock.acquire(timeout=MAX_WAIT):
-            raise RefusedError(503, f"it waited for {MAX_WAIT:.0f} seconds", Retry_After="1")
+        one = LookUp(text, ask, Future())
+        self._wanted.append(one)
+        self._computing.submit(self._answer_waiting)
         try:
+            return one.answer.result(MAX_WAIT)
+        except TimeoutError:
+            one.answer.cancel()
+            raise RefusedError(503, f"it waited for {MAX_WAIT:.0f} seconds", Retry_After="1") from None
+
+    def _answer_waiting(self) -> None:
+        """Answer the look-ups that wait now. Each that comes later asks for this again."""
+        while batch := self._take_batch():
+            self._answer_batch(batch)
+
+    def _answer_batch(self, batch: Sequence[LookUp]) -> None:
+        try:
+            answers = self._compute(batch)
+        except Exception as error:  # noqa: BLE001 - the thread that waits for the answer raises it
+            if len(batch) == 1:
+                batch[0].answer.set_exception(error)
+                return
+            for one in batch:  # the fault of one is not that of the others
+                self._answer_batch([one])
+            return
+        for one, answer in zip(batch, answers, strict=True):
+            one.answer.set_result(answer)
+
+    def _take_batch(self) -> list[LookUp]:
+        """Take the first look-up that waits, and of the others those that ask for the same matches."""
+        batch, others, size = list[LookUp](), list[LookUp](), 0
+        for _ in range(len(self._wanted)):
+            one = self._wanted.popleft()
+            length = len(one.text.text)
+            if batch and (one.ask != batch[0].ask or size + length > MAX_TOGETHER):
+                others.append(one)
+            elif one.answer.set_running_or_notify_cancel():
+                batch.append(one)
+                size += length
+        self._wanted.extendleft(reversed(others))
+        return batch
+
+    def _compute(self, batch: Sequence[LookUp]) -> list[dict[str, Any]]:
+        """Return the answers of look-ups that ask for the same matches, all in one version."""
+        with self._lock:
             began = time.perf_counter()
-            matches = self._repository.refresh().query({"query": text.text}, ask).to_pylist()
-            return {
-                "version": self._repository.version, "seconds": round(time.perf_counter() - began, 6),
-                "unread_bytes": text.unread_bytes, "matches": matches,
-            }  # fmt: skip
-        finally:
-            self._lock.release()
+            texts = {str(at): one.text.text for at, one in enumerate(batch)}
+            rows = self._repository.refresh().query(texts, batch[0].ask).to_pylist()
+            version, seconds = self._repository.version, round(time.perf_counter() - began, 6)
+        found: list[list[dict[str, Any]]] = [[] for _ in batch]
+        for row in rows:
+            found[int(row["query_id"])].append({**row, "query_id": "query"})
+        return [
+            {"version": version, "seconds": seconds, "unread_bytes": one.text.unread_bytes, "matches": matches}
+            for one, matches in zip(batch, found, strict=True)
+        ]
 
 
 def _read_ask(query: str) -> Ask:

@@ -24,7 +24,8 @@ import pytest
 
 import nddup.repository
 from nddup.cli import main
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, NddupError
+from nddup.repository.opened_repository import Repository
 from nddup.serving import connections, look_ups
 from nddup.serving.bodies import MAX_BYTES, RefusedError, read_body
 from nddup.serving.look_ups import LookUps, listen_at
@@ -267,6 +268,37 @@ def test_more_look_ups_than_there_is_room_for_are_told(server: LookUps, monkeypa
         answers = [one.result()[0] for one in waiting]
     assert b"\r\nRetry-After: 1\r\n" in refused
     assert {*answers} == {200, 503}
+
+
+def test_look_ups_that_wait_are_computed_together(server: LookUps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each gets the answer that it gets alone, also beside one that fails; other questions are asked for themselves."""
+    query, asked = Repository.query, list[int]()
+    texts = [f"{TEXTS['a']} {' '.join(f'x{k}' for k in range(n))}" for n in range(12)] + [
+        "",
+        "and nothing like it is there",
+    ]
+
+    def note(self: Any, texts: Any, given: Any) -> Any:  # noqa: ANN401
+        asked.append(len(texts))
+        if "fail" in texts.values():
+            raise NddupError("no")
+        return query(self, texts, given)
+
+    monkeypatch.setattr(Repository, "query", note)
+    wanted = [(path, text) for path in ("/query", "/query?top=1&bands=60") for text in [*texts, "fail"]]
+    alone = [ask(server, "POST", path, text) for path, text in wanted]
+    asked.clear()
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        with server._lock:  # noqa: SLF001 - as if a look-up took long
+            waiting = [pool.submit(ask, server, "POST", path, text) for path, text in wanted]
+            while server._waiting < len(wanted):  # noqa: SLF001
+                time.sleep(0.01)
+        together = [one.result() for one in waiting]
+    for one in (*alone, *together):
+        one[1].pop("seconds", None)
+    assert together == alone
+    assert [status for status, _ in alone].count(500) == 2
+    assert max(asked) > 10
 
 
 def test_a_token_is_needed_at_other_addresses(repo: str, monkeypatch: pytest.MonkeyPatch) -> None:
