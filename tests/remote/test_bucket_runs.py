@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from threading import Lock
 
 import pytest
 
@@ -96,6 +97,27 @@ def test_another_writer_is_noticed(box: str, tmp_path: Path) -> None:
     files.put_file(str(other), f"{root}/a/../../x")
     with pytest.raises(OutputError, match="is a name that no run writes"):
         here.fetch()
+
+
+def test_a_run_that_is_replaced_meanwhile_is_no_result(
+    box: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files of two runs are never read as one: what comes into the bucket between the first and the last is noticed."""
+    page = write_texts(tmp_path / "in.jsonl", TEXTS)
+    assert main(["run", str(page), "--output", f"{box}/run", *BRIEF]) == 0
+    shutil.rmtree(tmp_path / "cache" / "runs")
+    get, once = BucketRun._fetch, Lock()  # noqa: SLF001
+
+    def replace_other(self: BucketRun, *given: object) -> None:
+        get(self, *given)  # type: ignore[arg-type]
+        if once.acquire(blocking=False):
+            files, root = client_of(f"{box}/run")
+            files.put_file(str(page), f"{root}/other.txt")
+
+    monkeypatch.setattr(BucketRun, "_fetch", replace_other)
+    capsys.readouterr()
+    assert main(["show", f"{box}/run"]) == 2
+    assert "was replaced while it was read" in capsys.readouterr().err
 
 
 def test_inputs_and_output_are_apart(box: str, capsys: pytest.CaptureFixture[str]) -> None:

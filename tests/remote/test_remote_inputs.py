@@ -261,6 +261,9 @@ def test_redirects_keep_scheme_and_logins(tmp_path: Path, monkeypatch: pytest.Mo
         assert "another scheme" in one_line_of(lambda: fetch.list_remote(f"{one.address}/safe"))
         assert "not allowed" in one_line_of(lambda: fetch.list_remote(f"{one.address}/file"))
         assert "302" in one_line_of(lambda: fetch.list_remote(f"{one.address}/round"))
+        one.redirects |= {"/1": "/a.jsonl", **{f"/{number}": f"/{number - 1}" for number in range(2, 7)}}
+        assert web.look_at_web(f"{one.address}/5").size > 0
+        assert "302" in one_line_of(lambda: fetch.list_remote(f"{one.address}/6"))
         assert "no such file" in one_line_of(lambda: fetch.list_remote(f"{one.address}/none"))
         login = f"http://me:secret@127.0.0.1:{one.server_address[1]}/a.jsonl"
         assert "secret" not in (said := one_line_of(lambda: fetch.list_remote(login)))
@@ -291,6 +294,8 @@ def test_time_and_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert b"".join(fetch.read_remote(file)) == content
         assert b"".join(fetch.read_remote(file, 7, 9)) == content[7:9]
         assert fetch.list_remote(f"{server.address}/empty")[""].size == 0
+        server.fault = lambda: "whole"
+        assert b"".join(fetch.read_remote(file, 7, 9)) == content[7:9]
         server.fault = lambda: "slow"
         monkeypatch.setattr(fetch, "GRACE", 0.0)
         monkeypatch.setattr(fetch, "LEAST_RATE", 1 << 30)

@@ -187,6 +187,10 @@ TABLES: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
     "a component": ("false_components.parquet", lambda table: with_first(table, "component_key", 1)),
     "a document twice": ("documents.parquet", lambda table: with_first(table, "doc_key", 4, row=3)),
     "a sketch twice": ("sketches.parquet", lambda table: with_first(table, "node", 3, row=2)),
+    "the print of another sketch": (
+        "sketches.parquet",
+        lambda table: with_first(table, "sketch_fingerprint", table["sketch_fingerprint"][1].as_py()[::-1]),
+    ),
     "no document": ("pairs.parquet", lambda table: with_first(table, "doc_a", "none", row=-1)),
 }
 

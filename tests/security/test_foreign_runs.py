@@ -70,7 +70,8 @@ def test_sql_opens_the_tables_and_nothing_else(place: str, folder: Path, tmp_pat
     for text in (
         f"FROM '{other}'", f"FROM read_text('{other}')", f"FROM glob('{tmp_path}/*')",
         f"COPY (SELECT 1) TO '{tmp_path}/new.csv'", f"ATTACH '{tmp_path}/new.db'", "SET enable_external_access = true",
-        f"SET temp_directory = '{tmp_path}'", "INSTALL httpfs", "LOAD httpfs", f"EXPORT DATABASE '{tmp_path}/new'",
+        f"SET temp_directory = '{tmp_path}'", "SET threads = 99", "INSTALL httpfs", "LOAD httpfs",
+        f"EXPORT DATABASE '{tmp_path}/new'", "RESET memory_limit",
     ):  # fmt: skip
         with pytest.raises(NddupError):
             run.rows(text).__next__()

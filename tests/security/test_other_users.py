@@ -181,10 +181,11 @@ def test_a_folder_for_kernels_can_be_named(place: Path) -> None:
     assert (then.stdout, then.stderr) == ("2 4 0\n", "")
 
 
-def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["XDG_CACHE_HOME", "NDDUP_CACHE_DIR"])
+def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Compiled kernels are executed, so they are taken from no folder that any user could have filled."""
     monkeypatch.delenv("NDDUP_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(name, str(tmp_path / "cache" / ("nddup" if name.startswith("NDDUP") else "")))
     assert cache_folder() == tmp_path / "cache" / "nddup"
 
     (tmp_path / "cache" / "nddup").mkdir(parents=True)

@@ -9,7 +9,7 @@ import pytest
 import nddup
 from nddup.cli import main
 from nddup.engines.duck import DuckEngine
-from nddup.errors import ConfigError
+from nddup.errors import ConfigError, OutputError
 from nddup.ground.shown import HIDDEN
 from nddup.settings.schema import Config, LocalConfig
 from nddup.stages.inputs_found import config_of
@@ -108,6 +108,19 @@ def test_a_repository_with_settings_that_create_refuses_is_refused(tmp_path: Pat
     change(tmp_path / "repo" / "commits" / "1.json", keep={"max_lost": 0.1})
 
     with pytest.raises(ConfigError, match=r"keep\.max_lost"):
+        nddup.repository.open(f"{tmp_path}/repo")
+
+
+def test_a_repository_keeps_its_seed(tmp_path: Path) -> None:
+    """Its sketches are made with it; a version that names another is refused, as sketches made with that are others."""
+    assert main(["index", "create", f"{tmp_path}/repo", "--set", "sketch.seed=7"]) == 0
+    repo = nddup.repository.open(f"{tmp_path}/repo")
+    assert repo.snapshot.identity.config.sketch.seed == 7
+    repo.add(TEXTS)
+    settings = json.loads((tmp_path / "repo" / "commits" / "2.json").read_text())["repository"]["settings"]
+    change(tmp_path / "repo" / "commits" / "2.json", sketch={**settings["sketch"], "seed": 8})
+
+    with pytest.raises(OutputError):
         nddup.repository.open(f"{tmp_path}/repo")
 
 
