@@ -237,8 +237,19 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: C901, PLR0911 
             sys.stderr.write(clean(traceback.format_exc()))
             return 1
         needs_spark = isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in SPARK
+        if not needs_spark and (fault := _find_unsound(options)):
+            return _fail(str(fault), 2)
         told = NO_SPARK if needs_spark else f"{reason_of(error)} (NDDUP_DEBUG=1 shows the trace)"
         return _fail(told, 2 if needs_spark else 1)
+
+
+def _find_unsound(options: argparse.Namespace) -> NddupError | None:
+    from nddup.commands.unsound_runs import find_unsound  # noqa: PLC0415 - only after a failure
+
+    try:
+        return find_unsound(options)
+    except Exception:  # noqa: BLE001 - then the error itself is told
+        return None
 
 
 def _fail(message: str, status: int) -> int:

@@ -76,6 +76,8 @@ def _find_fault_in_column(name: str, values: pa.ChunkedArray, may_lack: Collecti
         return f"{name} holds a null"
     if pa.types.is_binary(values.type) and pc.any(pc.not_equal(pc.binary_length(values), FINGERPRINT)).as_py():
         return f"{name} holds a value of another length"
+    if pa.types.is_floating(values.type) and pc.any(pc.invert(pc.is_finite(values))).as_py():
+        return f"{name} holds no number"
     if name == "date" and not _are_dates(values):
         return "date holds none"
     if name in NEVER_NEGATIVE and len(values) and (pc.min(values).as_py() or 0) < 0:

@@ -83,6 +83,8 @@ LIES: dict[str, tuple[str, Change]] = {
     "members hold a null": ("clusters", each("members", lacking)),
     "a member is null": ("members", first("doc_id", None)),
     "a verdict is null": ("keep", first("kept", None)),
+    "a resemblance is infinite": ("pairs", first("resemblance", float("inf"))),
+    "a share is no number": ("keep", first("lost", float("nan"))),
     "a size is null": ("clusters", first("size", None)),
     "a reject has no file": ("rejects", first("source", None)),
 }  # fmt: skip

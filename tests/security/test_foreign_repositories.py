@@ -228,7 +228,7 @@ EXACT: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
         "sketches.parquet",
         lambda table: with_first(table, "sketch", [*table["sketch"][0].as_py()[:-1], -1]),
     ),
-    "a containment": ("edges.parquet", lambda table: with_first(table, "containment_b", float("inf"))),
+    "a containment": ("edges.parquet", lambda table: with_first(table, "containment_b", 0.123)),
     "an overlap": ("edges.parquet", lambda table: with_first(table, "overlap", 2)),
     "a resemblance": ("edges.parquet", lambda table: with_first(table, "resemblance", 0.5)),
     "another sketch": ("documents.parquet", lambda table: with_first(table, "node", 3, row=1)),

@@ -216,6 +216,37 @@ def test_a_resumed_run_and_a_check_read_foreign_values(tmp_path: Path, capsys: p
     assert "metrics.json: sketch.size: " in capsys.readouterr().err
 
 
+UNSOUND = [("keep", "lost", float("inf"), "show"), ("keep", "lost", float("nan"), "show"),
+           ("clusters", "size", None, "show"), ("members", "cluster_id", None, "evaluate")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "column", "value", "command"), UNSOUND)
+def test_a_value_that_ends_a_command_is_named(  # noqa: PLR0913, PLR0917
+    name: str, column: str, value: object, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a value that no run writes ends a command, one line names it, and `check` finds it, or says so too."""
+    words = [f"w{number}" for number in range(40)]
+    pages = write_texts(tmp_path / "a.jsonl", {f"d{at}": " ".join([*words[:at], *words]) for at in range(3)})
+    run, truth = str(tmp_path / "run"), tmp_path / "truth.csv"
+    truth.write_text("a,b\nd0,d1\n")
+    assert main(["run", str(pages), "--output", run, "--set", "output.report=false"]) == 0
+    file = next((tmp_path / "run" / name).glob("*.parquet"))
+    table = pq.read_table(file)
+    values = [value if one is not None else one for one in table[column].to_pylist()]
+    at = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(at, table.schema.field(at), pa.array(values, table.schema.field(at).type)), file)
+    renew_digests(tmp_path / "run")
+    capsys.readouterr()
+
+    assert main([command, run, *(("--truth", str(truth)) if command == "evaluate" else ())]) == 2
+    assert (
+        capsys.readouterr().err.splitlines()[-1].startswith(f"nddup: {run}: holds what nddup does not write: {name}.")
+    )
+    assert main(["check", run]) in (1, 2)
+    printed = capsys.readouterr()
+    assert "BROKEN" in printed.out or "holds what nddup does not write" in printed.err
+
+
 def test_commands_refuse_foreign_settings_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every command that reads a run says which of its settings is wrong, in one line."""
     metrics = json.loads((folder / "metrics.json").read_text())

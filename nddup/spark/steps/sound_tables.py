@@ -43,6 +43,8 @@ def _faults_of(name: str, values: int) -> Iterator[tuple[str, Column]]:
             yield f"{column.name} holds a null", F.exists(value, lambda one: one.isNull())
         if column.type == "binary":
             yield f"{column.name} holds a value of another length", F.length(value) != FINGERPRINT
+        if column.type == "double":
+            yield f"{column.name} holds no number", F.isnan(value) | (F.abs(value) == float("inf"))
         if column.type == "string":
             yield f"{column.name} holds what is no text", ~F.is_valid_utf8(value)
         if column.name == "date":
