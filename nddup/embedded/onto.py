@@ -73,7 +73,7 @@ class Onto:
             self.old = self.old.renamed(self._find_same(("token_fingerprint",)))
         self._keys, self._n_features = documents["doc_key"].to_numpy(), documents["n_features"].to_numpy()
         self._sizes = sizes_of(documents["sketch"])
-        self._firsts = _first_places(documents["group"])
+        self._firsts = _first_places(documents)
         self._is_node = (self._firsts == np.arange(len(self._keys))) & (self._sizes > 0)
         self._shingles: list[tuple[int, Row]] = []
         self._candidates = CANDIDATES.arrow.empty_table()
@@ -85,7 +85,7 @@ class Onto:
     def _find_changed(self) -> None:
         old, stored = self.old.documents, self.old.stored["candidates"]
         keys = old["doc_key"].to_numpy()
-        firsts = _first_places(old["group"])  # a stored node may be any document of its group
+        firsts = _first_places(old)  # a stored node may be any document of its group
         ends = [firsts[np.searchsorted(keys, stored[name].to_numpy())] for name in ("node_a", "node_b")]
         labels = label_components(np.stack(ends, axis=1).astype(np.int32), nodes=len(keys)).ordinals[firsts]
 
@@ -225,12 +225,16 @@ class Onto:
         return pa.concat_tables([before.filter(pc.invert(is_gone)), made.select(before.column_names)])
 
 
-def _first_places(groups: pa.ChunkedArray) -> NDArray[np.int64]:
-    codes = one_chunk(groups).dictionary_encode().indices.to_numpy()
-    firsts = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
-    firsts[codes[::-1]] = np.arange(len(codes))[::-1]  # of several documents the last one written, the first, stays
-    places: NDArray[np.int64] = firsts[codes]
-    return places
+def _first_places(documents: pa.Table) -> NDArray[np.int64]:
+    """Return, for each document, the place of the first one of its group. Only groups of several are looked up."""
+    firsts, groups = np.arange(len(documents)), documents["group"]
+    shared = pc.unique(groups.filter(pc.not_equal(groups, documents["doc_id"])))
+    places = np.flatnonzero(np.asarray(pc.is_in(groups, shared))) if len(shared) else firsts[:0]
+    codes = pc.index_in(one_chunk(groups.take(pa.array(places))), shared).to_numpy()
+    first_of = np.empty(len(shared), np.int64)
+    first_of[codes[::-1]] = places[::-1]  # of several documents the last one written, the first, stays
+    firsts[places] = first_of[codes]
+    return firsts
 
 
 def _lay_shingles(shingles: Sequence[tuple[int, Row]]) -> Iterator[pa.Table]:

@@ -44,10 +44,9 @@ DRAWN = np.linspace(0, 1, 201)
 """Resemblances at which the curves of a figure are computed."""
 
 ID_BYTES = 8
-SHUFFLED_BYTES, SHUFFLED_BELOW = (0.2, 22), (0.405, 61)
+SHUFFLED_BYTES, SHUFFLED_BELOW = (0.2, 21), (0.405, 34)
 """Bytes shuffled for an id of a distinct sketch in the pairs stage on Spark, by all exchanges together, where prefixes
-are at most these shares of a sketch: on generated sketches at 0.8 (`python -m bench exchanges`: 20), and on real texts
-at 0.595."""
+are at most these shares of a sketch: at 0.8 and 0.595, in the most tasks measured (`python -m bench exchanges`)."""
 
 MILLION = 1_000_000
 PAGE = 1_000
@@ -102,6 +101,10 @@ EXCHANGES = 7
 
 SHINGLES = 400
 """Distinct shingles of a text of 2.8 kB, for which the exact decisions are counted."""
+
+WANTED, SHINGLE_BYTES = 30, 24
+"""Texts of a hundred that are in a candidate, as in generated collections, and the bytes shuffled for each shingle of
+theirs: to its text, to the pairs of that, and to their tasks (41,460 real texts 20; generated ones of 400 words 26)."""
 
 MICROSECONDS_OF_TEXT = 47
 """Core time to read a text of `SHINGLES` shingles: the second time, of every text, where all shingles decide."""
@@ -207,7 +210,7 @@ def shuffled_bytes(prefix_share: float) -> float:
 
     Example:
         >>> [round(shuffled_bytes(share)) for share in (0.1, 0.2, 0.405)]
-        [8, 22, 61]
+        [13, 21, 34]
     """
     (share, fewer), (longer, more) = SHUFFLED_BYTES, SHUFFLED_BELOW
     power = math.log(more / fewer) / math.log(longer / share)
@@ -265,10 +268,10 @@ def _terms(volume: Volume, documents: int, tasks: int, memory: int, *, is_exact:
         _Term(f"{EXCHANGES * tasks:,} tasks", 0, EXCHANGES * tasks * MILLISECONDS_OF_TASK / 3.6e6),
     ]
     if is_exact:
-        shingles = documents * SHINGLES
-        sent, each = shingles * ID_BYTES, ID_BYTES * NANOSECONDS_OF_BYTE + NANOSECONDS_SPOOLED
+        shingles = documents * WANTED // 100 * SHINGLES
+        sent, each = shingles * SHINGLE_BYTES, SHINGLE_BYTES * NANOSECONDS_OF_BYTE + NANOSECONDS_SPOOLED
         hours = (documents * MICROSECONDS_OF_TEXT * 1e3 + shingles * each) / 3.6e12
-        terms.append(_Term(f"exact decisions, all texts again ({SHINGLES} shingles each)", sent, hours))
+        terms.append(_Term(f"exact decisions, all texts again ({SHINGLES} shingles of {WANTED} %)", sent, hours))
     return terms
 
 

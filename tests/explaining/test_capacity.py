@@ -114,7 +114,7 @@ def test_each_part_of_the_work_is_counted() -> None:
     for bill in (exact, estimated, small):
         parts = [values for name, values in bill.items() if name != "in all"]
         assert bill["in all"] == pytest.approx([sum(column) for column in zip(*parts, strict=True)], abs=0.3)
-    assert exact["exact decisions"][0] == 10**9 * 400 * 8 / 1e9
+    assert exact["exact decisions"][0] == 3 * 10**8 * 400 * 24 / 1e9
     assert "exact decisions" not in estimated
     assert small["blocks"][1] > 4 * exact["blocks"][1]
     assert small["their exchanges"] == exact["their exchanges"]
