@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 
 import pytest
 
+import nddup.repository
 from nddup.embedded.run import run_locally
 from nddup.ground.start_up import cache_folder
 from nddup.settings.load import build_config
@@ -213,3 +214,17 @@ def test_a_folder_that_cannot_be_listed_is_one_line(place: Path) -> None:
     said = [line for line in done.stderr.splitlines() if line.startswith("nddup:")]
     assert len(said) == len(commands)
     assert all("cannot be listed" in line and "Permission denied" in line for line in said)
+
+
+def test_a_version_that_may_not_be_read_is_not_called_damaged(place: Path) -> None:
+    """The file of a version that is another user's: one line says so."""
+    pages, repo = write_texts(place / "here" / "a.jsonl", {"a": "some words of a text"}), str(place / "repo")
+    nddup.repository.create(repo, local={"processes": 1}).add({"a": "some words of a text"})
+    (place / "repo" / "commits" / "2.json").chmod(0o600)
+    commands = [["index", "query", repo, str(pages)], ["index", "list", repo], ["index", "check", repo]]
+
+    done = ask(COMMANDS, json.dumps(commands), installed=ROOT, here=place / "here")
+
+    assert done.stdout.split() == ["2"] * len(commands)
+    said = [line for line in done.stderr.splitlines() if line.startswith("nddup: ")]
+    assert said == [f"nddup: {repo}: commits/2.json cannot be read (Permission denied)"] * len(commands)
