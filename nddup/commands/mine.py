@@ -67,7 +67,7 @@ def mine_file(  # noqa: PLR0913 - the options of the command
         raise ConfigError(f"{file}: no such file")
     if path.is_dir():
         raise ConfigError(f"{file}: is a folder, not a FIMI file")
-    if target is not None and target.exists():
+    if target is not None and (target.exists() or target.is_symlink()):
         raise OutputExistsError(f"--output {output}: exists already; give another file")
     if target is not None and not target.absolute().parent.is_dir():
         raise OutputError(f"--output {output}: there is no folder {target.absolute().parent}")

@@ -385,12 +385,12 @@ def written_apart(output: str) -> Iterator[Path]:
 def require_new(
     files: FolderFiles, inputs: Iterable[str], output: str, *, name: str = "--output", kind: str = "folder"
 ) -> None:
-    """As `require_apart`; also refuse an output that exists.
+    """As `require_apart`; also refuse an output that exists, or is a link that leads nowhere yet.
 
     Args:
         kind: what it is, a folder or a file.
     """
-    if files.exists(output):
+    if files.exists(output) or Path(output).is_symlink():
         raise OutputExistsError(f"{name} {output}: exists already; give another {kind}")
     require_apart(files, inputs, output, name=name)
 

@@ -1,5 +1,6 @@
 """An output never overlaps what a command reads, whatever links lead there: nothing that is read is ever removed."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,6 +78,26 @@ def test_no_command_writes_into_what_it_reads(place: Path, capsys: pytest.Captur
     for output in (f"{place}/repo/segments/out", f"{place}/repo"):
         assert refused(["index", "tables", f"{place}/repo", "--output", output], lambda: capsys.readouterr().err)
     assert [file.name for file in pages.iterdir()] == ["a.jsonl"]
+
+
+@pytest.mark.parametrize("kind", ["dangling", "pipe"])
+def test_nothing_is_written_through_what_lies_there(place: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An output that is a link to a file not yet there, or a pipe, is refused by every command; none waits."""
+    run, given, output = f"{place}/run", f"{place}/first.jsonl", place / "new"
+    assert main(["run", given, "--output", run, *PLAIN]) == 0
+    (place / "sets").write_text("1 2\n")
+    if kind == "pipe":
+        os.mkfifo(output)
+    else:
+        output.symlink_to("outside")
+    for command in (
+        ["truth", run], ["diff", run, run], ["split", run, "--parts", "a=.5,b=.5"], ["against", given, given],
+        ["passages", given], ["run", given], ["mine", f"{place}/sets", "--support", "2"],
+    ):  # fmt: skip
+        capsys.readouterr()
+        assert main([*command, "--output", str(output)]) == 2, command
+        assert [line[:7] for line in capsys.readouterr().err.splitlines()].count("nddup: ") == 1
+    assert not (place / "outside").exists()
 
 
 def test_a_repository_does_not_read_itself(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
