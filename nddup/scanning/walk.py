@@ -74,6 +74,9 @@ _MEMBER = re.compile(r"archive/.+\.w?arc(\.gz|\.zst)?", re.IGNORECASE)
 
 _MARK = re.compile(r"\.wacz!", re.IGNORECASE)
 
+BOUNDED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Methods of a file in an archive that are expanded some kB at a time."""
+
 _ERRORS = (
     zipfile.BadZipFile, NotImplementedError, RuntimeError, LookupError, ValueError, OverflowError, EOFError,
     struct.error, zlib.error, lzma.LZMAError,
@@ -431,9 +434,15 @@ def _open_regular(path: str) -> BinaryIO:
 
 
 def open_member(path: str, name: str) -> BinaryIO:
-    """Open a file in a WACZ file, to read its bytes as stored, whatever its checksum. Errors as `open_stored`."""
+    """Open a file in a WACZ file, to read its bytes as stored, whatever its checksum. Errors as `open_stored`.
+
+    Of other methods than `BOUNDED` Python would expand all that it has read of a file at once: 45 bytes to a MB.
+    """
     try:
-        member = _open_archive(path).open(name)
+        archive = _open_archive(path)
+        if archive.getinfo(name).compress_type not in BOUNDED:
+            raise NotImplementedError("expected a file that is stored or deflated")
+        member = archive.open(name)
     except _ERRORS as error:
         raise _damaged(error) from error
     # Bytes before and after damaged ones are read, as of any WARC file; its own checksums tell what is wrong.

@@ -23,6 +23,7 @@ HELD: dict[str, str] = {
     "`input.max_record`": "test_small_files.py: test_small_files_take_little",
     "lines, rows and elements count": "test_small_files.py: test_small_tables_expand_to_a_bound",
     "limits on tags and depth": "tests/reading/test_one_record.py: test_a_record_of_too_many_tags",
+    "input.max_expansion": "test_small_files.py: test_a_file_of_an_archive_that_expands_at_once_is_not_opened",
     "small files share 64 MB": "test_small_files.py: test_small_files_share_what_they_may_expand_to",
     "is a reject, counted": "tests/run/test_hostile_folder.py: test_a_hostile_folder_is_read_alike_by_both_engines",
     "Records that pass none": "tests/reading/test_linear.py: test_the_worst_of_each_family_is_linear",

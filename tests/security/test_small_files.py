@@ -22,9 +22,10 @@ from nddup.errors import NeedsSparkError
 from nddup.reading.containers import container_head
 from nddup.reading.outcomes import Reject
 from nddup.reading.parquet_rows import Rows, limit_rows, read_rows
+from nddup.reading.streams import StoppedError
 from nddup.scanning.collection import find_files
 from nddup.scanning.file_heads import HeadError, inspect_head, most_expanded
-from nddup.scanning.walk import members_of, open_member, split_member
+from nddup.scanning.walk import members_of, open_member, open_stored, split_member
 from nddup.settings.load import build_config, load_config
 from nddup.storage.local_storage import LocalStorage
 from tests.finished_runs import write_texts
@@ -220,6 +221,16 @@ def test_archives_in_archives_expand_to_a_bound(tmp_path: Path, kind: str) -> No
     listed = [file for file in files if split_member(file.path)]
     assert len(listed) == count
     assert sum(most_expanded(file, 200, len(listed)) for file in listed) <= 64 << 20
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_file_of_an_archive_that_expands_at_once_is_not_opened(tmp_path: Path, method: int) -> None:
+    """What Python's reader expands without a bound, some 1,400 times and more, is a reject."""
+    with zipfile.ZipFile(tmp_path / "a.wacz", "w", method) as file:
+        file.writestr("archive/a.warc", of_web(b"<p>a b", ""))
+    (listed,) = LocalStorage().list_inputs([str(tmp_path / "a.wacz")]).files
+    with pytest.raises(StoppedError, match="stored or deflated"):
+        open_stored(listed.path)
 
 
 @pytest.mark.parametrize("name", ["archive/../../x.warc", "archive/./x.warc", "archive//x.warc", "archive/a/../x.warc"])
