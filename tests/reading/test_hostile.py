@@ -5,12 +5,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from nddup.reading.charsets import decode_content
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FormatError
+from nddup.reading.http_bodies import text_of_payload
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
 from tests.places import ROOT
@@ -150,6 +152,18 @@ def test_entities_and_inclusions_stay_unread(doctype: str, body: str) -> None:
     else:
         assert isinstance(result, Reject)
         assert result.reason == "malformed"
+
+
+@pytest.mark.parametrize(
+    "entity", ['SYSTEM "{file}"', '"precious"', 'PUBLIC "x" "{file}"', '"&b;"><!ENTITY b "precious"']
+)
+def test_a_feed_of_a_crawl_holds_nothing_of_its_entities(tmp_path: Path, entity: str) -> None:
+    """A whole XML document, with its DOCTYPE, is parsed: no file is opened, and no entity is put in its place."""
+    file = tmp_path / "secret"
+    file.write_text("precious")
+    doctype = f"<!DOCTYPE rss [<!ENTITY a {entity.format(file=file)}>]>"
+    text, is_markup = text_of_payload(f"{doctype}<rss><title>news &a;</title></rss>".encode(), "application/xml", None)
+    assert (text, is_markup) == ("news", False)
 
 
 @pytest.mark.parametrize(("inside", "places"), [(b"a\xed\xa0\x80b", 3), (b"\xff\xfe", 2), (b"\xc0\x80", 2)])
