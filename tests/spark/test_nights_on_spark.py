@@ -8,8 +8,10 @@ from pyspark.sql import SparkSession
 
 from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
+from nddup.spark import session_tables
 from nddup.spark.run import run_job
 from nddup.spark.session_tables import SparkFolder
+from nddup.storage.local_folder import link_files
 from tests.finished_runs import sorted_tables
 from tests.nights import assert_nights_equal, write_batches
 from tests.run.crawls import Made, words, write_crawl
@@ -24,7 +26,10 @@ def test_a_night_has_the_tables_of_one_run(spark: SparkSession, tmp_path: Path, 
 def test_a_night_beside_the_run_before_links_its_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rows of GIVEN are written again here, as all are where the folders are not on this machine."""
+    """A night that is ended before a link goes on from there.
+
+    The rows of GIVEN are written again here, as all are where the folders are not on this machine.
+    """
     monkeypatch.setattr(SparkFolder, "links", lambda _, name, __: name != "given")
     write_batches(tmp_path / "in")
     short = {"shingle": {"length": 2}, "sketch": {"size": 16}, "clusters": {"mode": "none"}}
@@ -35,7 +40,16 @@ def test_a_night_beside_the_run_before_links_its_files(
     night = [str(tmp_path / "in" / "b")]
     run_locally(night, due, config, batch="b", onto=old)
 
-    run_job(spark, night, new, config, batch="b", onto=old)
+    def end(path: str, target: str, name: str) -> None:
+        if name == "shingles":
+            raise KeyboardInterrupt
+        link_files(path, target, name)
+
+    with monkeypatch.context() as ended:
+        ended.setattr(session_tables, "link_files", end)
+        with pytest.raises(KeyboardInterrupt):
+            run_job(spark, night, new, config, batch="b", onto=old)
+    run_job(spark, night, new, config, batch="b", onto=old, resume=True)
 
     assert sorted_tables(Path(new)) == sorted_tables(Path(due))
     for name, by in (("given", "doc_key"), ("shingles", "node")):
