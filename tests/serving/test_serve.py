@@ -270,6 +270,29 @@ def test_more_look_ups_than_there_is_room_for_are_told(server: LookUps, monkeypa
     assert {*answers} == {200, 503}
 
 
+def test_a_look_up_that_waits_too_long_is_refused(server: LookUps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client is told, and it is not computed afterwards."""
+    query, asked = Repository.query, list[Any]()
+
+    def note(self: Any, texts: Any, given: Any) -> Any:  # noqa: ANN401
+        asked.extend(texts.values())
+        return query(self, texts, given)
+
+    monkeypatch.setattr(Repository, "query", note)
+    monkeypatch.setattr(look_ups, "MAX_WAIT", 0.3)
+    with ThreadPoolExecutor(2) as pool:
+        with server._lock:  # noqa: SLF001 - as if a look-up took long
+            begun = pool.submit(ask, server, "POST", "/query", TEXTS["a"])
+            while not server._waiting or server._wanted:  # noqa: SLF001
+                time.sleep(0.01)
+            assert ask(server, "POST", "/query", TEXTS["b"])[0] == 503
+        assert begun.result()[0] == 503
+    monkeypatch.undo()
+    monkeypatch.setattr(Repository, "query", note)
+    assert ask(server, "POST", "/query", TEXTS["c"])[0] == 200
+    assert TEXTS["b"] not in asked
+
+
 def test_look_ups_that_wait_are_computed_together(server: LookUps, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each gets the answer that it gets alone, also beside one that fails; other questions are asked for themselves."""
     query, asked = Repository.query, list[int]()
