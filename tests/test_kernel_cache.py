@@ -62,3 +62,50 @@ def test_a_change_of_what_a_kernel_calls_or_takes_from_another_module_is_seen(ho
     (package / "caller.py").write_text(CALLER.replace("add(x)", "add(x) + 1"))  # with the helper from the disk
     assert answer(tmp_path, how) == (False, 16)
     assert answer(tmp_path, how) == (True, 16)
+
+
+BOTH = """
+import numpy as np
+from nddup.ground.arrays import compiled
+
+
+@compiled
+def fill(count: int) -> np.ndarray:
+    if count < 0:
+        raise ValueError("a count is not negative")
+    return np.full(count, 7)
+
+
+@compiled
+def add(count: int) -> int:
+    return fill(count).sum()
+"""
+ASKED = """
+from made import both
+print(both.{first}, both.{second})
+try:
+    both.add(-1)
+except ValueError as error:
+    print(error)
+print(*(len(kernel.stats.cache_hits) for kernel in (both.fill, both.add)))
+"""
+
+
+def test_a_kernel_serves_python_and_other_kernels(tmp_path: Path) -> None:
+    """What Python calls and what other kernels call are stored apart, and loaded in any order."""
+    package = tmp_path / "made"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "both.py").write_text(BOTH)
+    folder = {"PYTHONPATH": f"{Path(__file__).resolve().parents[1]}:{tmp_path}"}
+
+    def ask(first: str, second: str) -> list[str]:
+        code = ASKED.format(first=first, second=second)
+        done = subprocess.run([sys.executable, "-c", code], env=folder, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    assert ask("fill(1)", "add(2)") == ["[7] 14", "a count is not negative", "0 0"]
+    assert ask("add(2)", "fill(1)") == ["14 [7]", "a count is not negative", "1 1"]
+    for path in (package / "__pycache__").glob("both.add-*.nb[ci]"):  # compiled again, with the other from the disk
+        path.unlink()
+    assert ask("add(2)", "fill(1)") == ["14 [7]", "a count is not negative", "1 0"]

@@ -27,16 +27,16 @@ from nddup import __version__
 from nddup.errors import NddupError
 from nddup.ground.own_files import KernelFolder, open_lock
 from nddup.ground.progress import Steps
-from nddup.ground.start_up import kernel_folders, start_python
+from nddup.ground.start_up import collect_rarely, kernel_folders, start_python
 
 if TYPE_CHECKING:  # whether kernels are compiled is asked before numba is loaded
     from nddup.ground.arrays import OfNumba
 
 EVENTS = {
-    "_mine_as_usual": 40, "_match_sketches": 40, "_read_and_sketch": 65, "_run_as_usual": 45, "_mine_sketches": 65,
-    "_run_embedded": 60,
-    "_sketch_and_pair": 110, "_compare_collections": 45, "_cluster_around_leaders": 15, "_check_results": 30,
-    "_look_up": 20,
+    "_mine_as_usual": 53, "_match_sketches": 60, "_read_and_sketch": 79, "_run_as_usual": 46, "_mine_sketches": 58,
+    "_run_embedded": 103,
+    "_sketch_and_pair": 134, "_compare_collections": 79, "_cluster_around_leaders": 29, "_check_results": 30,
+    "_look_up": 24,
 }  # fmt: skip
 """Functions of `nddup.compiling.warm_up`, and about how often each compiles a kernel or loads one, for the bar."""
 
@@ -191,6 +191,7 @@ def call_parts(lock: str, names: str, parts: int, progress_fd: int) -> None:
     from nddup.compiling import warm_up as kernels  # noqa: PLC0415
     from nddup.ground.arrays import KernelCache, suppress_cache_warning  # noqa: PLC0415 - the caller loads no kernel
 
+    collect_rarely()
     suppress_cache_warning()
     load, save = KernelCache.load_overload, KernelCache.save_overload
 

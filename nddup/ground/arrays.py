@@ -6,8 +6,8 @@
     group_rows, number_keys      keys -> equal ones together; a number for each distinct one
 
 `compiled` turns a kernel into machine code at its first call and keeps the result on disk, so only the first process of
-an installation waits for it (1-7 s per kernel). If the folder of the package is not writable, numba uses the user's
-cache folder. Set NUMBA_CACHE_DIR on a cluster whose workers have neither.
+an installation waits for it (0.1 to 2 s per kernel). If the folder of the package is not writable, numba uses the
+user's cache folder. Set NUMBA_CACHE_DIR on a cluster whose workers have neither.
 """
 
 import hashlib
@@ -114,12 +114,14 @@ class KernelCache(caching.FunctionCache):
     over. Where none can be written, or none has room, each process compiles for itself, and the first kernel says so on
     standard error.
 
+    A kernel that other kernels call is stored for them too, as bitcode; `form` tells the two apart.
+
     From the disk a kernel is loaded without what numba needs only to compile one: the modules of numba that a compiler
-    needs, those of its own functions that the kernel calls, and the kernel's bitcode. That is 0.3 s of a short command.
+    needs, and those of its own functions that the kernel calls. That is 0.3 s of a short command.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[..., Any], *form: str) -> None:
+        self._function, self._form = function, form
         digest_sources(function.__module__)  # now: constants may be changed for a test later
 
     @cached_property
@@ -138,6 +140,9 @@ class KernelCache(caching.FunctionCache):
         holding: list[str] = [file._cache_path for file in self._files if os.path.exists(file._index_path)]  # noqa: PTH110, SLF001
         return holding[0] if holding else str(self._place.folder)
 
+    def _index_key(self, sig: OfNumba, target: OfNumba) -> OfNumba:
+        return (*super()._index_key(sig, target), *self._form)  # type: ignore[no-untyped-call]
+
     def load_overload(self, sig: OfNumba, target_context: OfNumba) -> OfNumba:
         """Return the machine code for argument types `sig`; None if no folder holds it, or only damaged files."""
         rtsys.initialize(target_context) if IS_KNOWN else target_context.refresh()  # kernels allocate arrays
@@ -150,16 +155,12 @@ class KernelCache(caching.FunctionCache):
         return None
 
     def _rebuild(self, target_context: OfNumba, found: OfNumba) -> OfNumba:
-        """Link the machine code of a kernel. Its bitcode is parsed when another kernel is compiled with it."""
-        (name, kind, (code, bitcode)), described, *others = found
-        engine = target_context.codegen()._engine  # noqa: SLF001
-        engine._defined_symbols |= {  # noqa: SLF001 - numba would look for them in the bitcode
-            described.llvm_func_name, described.llvm_cpython_wrapper_name, described.llvm_cfunc_wrapper_name,
+        """Take over the machine code of a kernel, or its bitcode."""
+        described = found[1]
+        target_context.codegen()._engine._defined_symbols |= {  # noqa: SLF001 - numba would look for them in the bitcode
+            described.llvm_func_name, described.llvm_cpython_wrapper_name,
         }  # fmt: skip
-        result = self._impl.rebuild(target_context, ((name, kind, (code, _no_bitcode())), described, *others))
-        parse = partial(codegen.ll.parse_bitcode, bitcode)  # type: ignore[attr-defined]
-        result.library._get_module_for_linking = cache(parse)  # noqa: SLF001
-        return result
+        return self._impl.rebuild(target_context, found)
 
     def save_overload(self, sig: OfNumba, data: OfNumba) -> None:
         """Write machine code to the first folder that can be written."""
@@ -190,9 +191,90 @@ class KernelCache(caching.FunctionCache):
             self._cache_file.flush()  # type: ignore[no-untyped-call]
 
 
+class _Linked(codegen.JITCodeLibrary):
+    """A kernel for those that call it: bitcode, of which no machine code is made.
+
+    Numba would generate its code, and do so again in each kernel that calls it.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Optimise as numba does; but of its own functions, only inline, and drop counts of references.
+
+        What is left to the kernels that call ours makes some of them a quarter slower: LLVM inlines other functions.
+        """
+        if any(function.name.startswith("_ZN5numba") for function in self._own_functions()):
+            least = {"loop_vectorize": False, "slp_vectorize": False, "opt": 0, "cost": "cheap"}
+            passes, options = self._codegen._module_pass_manager(**least)  # type: ignore[no-untyped-call] # noqa: SLF001
+            passes.run(self._final_module, options)
+        else:
+            super()._optimize_final_module()  # type: ignore[no-untyped-call]
+
+    def _own_functions(self) -> Iterator[OfNumba]:
+        """Yield the functions that were not linked from another kernel."""
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage.name == "external":
+                yield function
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._verify_declare_only_symbols()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: Python cannot call it."""
+        del name
+        self._ensure_finalized()  # type: ignore[no-untyped-call]
+        return 0
+
+    @property
+    def codegen(self) -> "_Linked":
+        """What receives the constants of the kernel: those that it is linked into do."""
+        return self
+
+    def set_env(self, name: str, constants: OfNumba) -> None:
+        """Set no constants."""
+
+    def serialize_using_object_code(self) -> OfNumba:
+        """Return what is stored on disk."""
+        return self.serialize_using_bitcode()  # type: ignore[no-untyped-call]
+
+
+class _Called(codegen.JITCodeLibrary):
+    """A kernel for Python: machine code of it and of all kernels that it calls."""
+
+    def serialize_using_object_code(self) -> OfNumba:
+        """Return what is stored on disk, without bitcode: no kernel calls this one."""
+        self._ensure_finalized()  # type: ignore[no-untyped-call]
+        return self.name, "object", (self._get_compiled_object(), _no_bitcode())  # type: ignore[no-untyped-call]
+
+
 @cache
 def _no_bitcode() -> bytes:
     return cast("bytes", codegen.ll.parse_assembly("").as_bitcode())  # type: ignore[attr-defined]
+
+
+def _link(inner: OfNumba, arguments: OfNumba) -> OfNumba:
+    """Compile a kernel for Python: what `inner` makes of it for other kernels, and a function that unpacks arguments.
+
+    Numba calls this while it holds its lock, so other threads compile nothing.
+    """
+    context = inner.targetctx.subtarget(enable_nrt=True)
+    target = context.codegen()
+    before, target._library_class = target._library_class, _Linked  # noqa: SLF001
+    try:
+        inner.compile(arguments)
+    finally:
+        target._library_class = before  # noqa: SLF001
+    linked = inner.overloads[arguments]
+    library: Any = _Called(target, linked.fndesc.qualname)  # type: ignore[no-untyped-call]
+    library.enable_object_caching()
+    context.create_cpython_wrapper(library, linked.fndesc, linked.environment, None, release_gil=True)
+    library.add_linking_library(linked.library)
+    entry = context.get_executable(library, linked.fndesc, linked.environment)
+    called = linked._replace(library=library, entry_point=entry, metadata={})
+    for constants in called._find_referenced_environments():  # noqa: SLF001
+        target.set_env(constants.env_name, constants)
+    return called
 
 
 @cache
@@ -245,13 +327,15 @@ class _Unpickler(pickle.Unpickler):
 
 def _rebuild_environment(module: str, constants: list[Any], name: str) -> OfNumba:
     """Return the constants of a function that a kernel calls; machine code asks for no other value of its module."""
-    if module in sys.modules or not module.startswith("numba."):
-        return environment._rebuild_env(module, constants, name)  # type: ignore[no-untyped-call] # noqa: SLF001
     found = environment.lookup_environment(name)  # type: ignore[no-untyped-call]
+    if found is None and (module in sys.modules or not module.startswith("numba.")):
+        return environment._rebuild_env(module, constants, name)  # type: ignore[no-untyped-call] # noqa: SLF001
     if found is None:
         found = environment.Environment({"__name__": module})
-        found.consts[:], found.env_name = constants, name
+        found.env_name = name
         environment.Environment._memo[name] = found  # noqa: SLF001
+    if len(found.consts) < len(constants):  # a kernel for Python has more than the same one for kernels
+        found.consts[:] = constants
     return found
 
 
@@ -318,9 +402,22 @@ class _BySources(caching.InTreeCacheLocator):
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function with numba, cached on disk; it runs without the interpreter's lock."""
     kernel: Any = numba.njit(nogil=True)(function)
-    kernel.get_call_template = partial(_without_literals, kernel.get_call_template)
     kernel._cache = KernelCache(function)  # noqa: SLF001 - `njit(cache=True)` would set numba's own
+    find = kernel.get_call_template
+    if IS_KNOWN:
+        inner = cache(partial(_for_kernels, function))
+        kernel._compiler.compile = lambda arguments, _: _link(inner(), arguments)  # noqa: SLF001
+        kernel.get_overload = lambda signature: inner().get_overload(signature)
+        find = lambda *arguments: inner().get_call_template(*arguments)  # noqa: E731
+    kernel.get_call_template = partial(_without_literals, find)
     return cast("Callable[P, R]", kernel)
+
+
+def _for_kernels(function: Callable[..., Any]) -> OfNumba:
+    options: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    kernel = numba.njit(**options)(function)
+    kernel._cache = KernelCache(function, "linked")  # noqa: SLF001
+    return kernel
 
 
 def _without_literals(find: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> OfNumba:
