@@ -78,7 +78,7 @@ def compile_once(steps: Steps, parts: Sequence[str] = ()) -> float:
     Raises:
         NddupError: if a process that compiles fails.
 
-    Cost: 150 to 300 seconds of CPU time on all cores, of USUAL two fifths; a few file names looked up where it has been
+    Cost: 100 to 200 seconds of CPU time on all cores, of USUAL two fifths; a few file names looked up where it has been
         done.
     """
     if are_compiled(parts):
