@@ -17,7 +17,7 @@ from nddup.errors import CapacityError
 from nddup.settings.schema import Config
 from tests.counted_rows import once
 from tests.embedded.drawn_collections import KINDS, Document, Law, as_table, config_of, draw
-from tests.samples_by_night import first
+from tests.samples_by_night import examples, first
 
 MESSAGE = r"^a family of [0-9]+ sketches .* pairs\.max_comparisons \([0-9]+\)[^\n]*$"
 ANY = st.integers(0, 2**32)
@@ -53,7 +53,7 @@ def pairs_in(table: pa.Table) -> set[frozenset[str]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(4, 8), deadline=None)
 @given(seed=ANY, number=st.integers(2, 45), max_postings=st.integers(2, 9), max_edges=st.integers(1, 60))
 def test_the_definition(kind: str, seed: int, number: int, max_postings: int, max_edges: int) -> None:
     """A component has leaders if and only if it has more than `max_edges` pairs; otherwise all its pairs are listed.
@@ -106,7 +106,7 @@ def test_at_the_limit(kind: str, max_postings: int, seeds: range) -> None:
 
 
 @pytest.mark.parametrize("kind", LED)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(2, 6), deadline=None)
 @given(
     seed=ANY,
     sizes=st.tuples(st.integers(2, 30), st.integers(1, 40)),

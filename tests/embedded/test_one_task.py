@@ -21,6 +21,7 @@ from nddup.settings.schema import Config
 from nddup.tables import TEXTS
 from tests.embedded.confirmed_texts import draw_together
 from tests.embedded.edited_texts import make_texts
+from tests.samples_by_night import examples
 
 MEMORY = 4 << 30
 
@@ -118,7 +119,7 @@ def test_the_task_gives_what_the_engine_gives(choice: dict[str, dict[str, Any]])
     assert list(found.stages.values()) == stages
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(6, 15))
 @given(st.integers(0, 10**6), st.sampled_from(["edit", "resemblance"]))
 def test_drawn_collections(seed: int, confirm: str) -> None:
     """Random families, whatever the order of the rows."""

@@ -122,7 +122,7 @@ def leave_out(folder: Path, night: int, gone: set[str]) -> None:
         write_rows(target, [{**json.loads(lines[row["record"] - 1]), "id": row["doc_id"]} for row in of])
 
 
-@pytest.mark.parametrize("number", first(6, [2, 5, 6, 7, 8, 10, 0, 1, 3, 4, 9, 11]))
+@pytest.mark.parametrize("number", first(4, [2, 5, 6, 10, 0, 1, 3, 4, 7, 8, 9, 11]))
 def test_nights_have_the_tables_of_one_run(tmp_path: Path, number: int) -> None:
     make_history(tmp_path, number, DRAWN[number], 3)
 
@@ -173,7 +173,7 @@ def make_crawls(folder: Path, seed: int, settings: Settings) -> None:
 CRAWLED = [settings for settings in DRAWN if "same" not in settings.get("keep", {})]
 
 
-@pytest.mark.parametrize("seed", [0, 3, 8, 11])
+@pytest.mark.parametrize("seed", first(2, [0, 11, 3, 8]))
 def test_nights_of_a_crawl_have_the_tables_of_one_run(tmp_path: Path, seed: int) -> None:
     """What a revisit repeats may come, or be hidden by another record of its name, in any night."""
     make_crawls(tmp_path, seed, CRAWLED[seed % len(CRAWLED)])

@@ -26,6 +26,7 @@ from nddup.settings.load import build_config
 from nddup.settings.plan import candidate_share, kind_of
 from tests.counted_rows import once, once_each
 from tests.embedded.brute_force import Rule, Sets, find_maximal, find_pairs
+from tests.samples_by_night import examples
 
 SIZE = 12
 SEEDS = st.sets(st.integers(0, 2**32), min_size=2, max_size=4)
@@ -142,7 +143,7 @@ def require_around_leaders(folder: Path, clusters: Sets, maximal: Sets) -> None:
 
 
 @pytest.mark.thorough
-@trying(max_examples=12)
+@trying(max_examples=examples(6, 12))
 @given(choice=st.sampled_from(sorted(CHOICES)), seeds=SEEDS, support=st.integers(4, SIZE))
 def test_clusters_are_the_maximal_sets_of_that_support(choice: str, seeds: set[int], support: int) -> None:
     """Equal documents whose other near-duplicates share too little are a cluster; a check of the run breaks nothing."""
@@ -166,7 +167,7 @@ CONTAINED = {**partition(measure="containment", threshold=0.7), "sketch": {"kind
 
 
 @pytest.mark.thorough
-@trying(max_examples=6)
+@trying(max_examples=examples(4, 6))
 @given(settings=st.sampled_from([partition(), partition(max_edges=2), CONTAINED]), seeds=SEEDS)
 def test_the_kept_document_represents_its_star(settings: dict[str, Any], seeds: set[int]) -> None:
     """A partition's clusters are the stars of the keep-list, each represented by its kept document; `check` agrees."""

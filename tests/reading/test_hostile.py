@@ -16,6 +16,7 @@ from nddup.reading.http_bodies import text_of_payload
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
 from tests.places import ROOT
+from tests.samples_by_night import every
 
 MEGABYTE = 1_000_000
 SECONDS = 10.0
@@ -41,7 +42,7 @@ def timed(work: Callable[[bytes], object], data: bytes) -> float:
     return time.process_time() - started
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", every(3, STARTS))
 def test_reading_is_linear(start: bytes) -> None:
     """Each reader takes linear time for 50 KB of any one fragment repeated."""
     strip_markup("<b>" * 2000)  # compile the kernels first

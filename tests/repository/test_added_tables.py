@@ -12,6 +12,7 @@ import pytest
 import nddup
 import nddup.repository
 from nddup.errors import ConfigError
+from tests.samples_by_night import every, first
 
 WORDS = " ".join(f"word{n}" for n in range(60))
 CHAT = [{"role": "user", "content": "What is a sketch?"}, {"role": "assistant", "content": WORDS}]
@@ -34,7 +35,7 @@ def rows_of(table: pa.Table) -> list[tuple[str, ...]]:
     return sorted(tuple(str(row[name]) for name in SAME) for row in table.to_pylist())
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", every(2, TABLES))
 def test_a_table_is_read_as_find_duplicates_and_a_file(tmp_path: Path, name: str) -> None:
     """Texts, pairs and rejects are the same, whichever way the rows come."""
     rows = TABLES[name]
@@ -53,7 +54,7 @@ def test_a_table_is_read_as_find_duplicates_and_a_file(tmp_path: Path, name: str
     assert all(proof.holds for proof in repo.check())
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "lazy", "rows"])
+@pytest.mark.parametrize("library", first(2, ["pandas", "rows", "polars", "lazy"]))
 def test_a_table_of_any_library_is_added_as_that_of_arrow(tmp_path: Path, library: str) -> None:
     """Titles, chats and whole numbers as ids arrive alike."""
     made = {

@@ -21,6 +21,7 @@ from nddup.repository.query_stored import Ask
 from tests.counted_rows import once_each
 from tests.repository.histories import Batch, play
 from tests.repository.test_rebuild import require_equal
+from tests.samples_by_night import examples
 
 LENGTH, SIZE = 5, 48
 SETTINGS: dict[str, Any] = {
@@ -79,7 +80,7 @@ def test_the_pairs_are_those_of_all_shingles(tmp_path: Path) -> None:
     assert any(one.rows.get("shingles") for one in repo.snapshot.commit.segments)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=examples(2, 3), deadline=None)
 @given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 14), max_size=4), mode=st.sampled_from(("all", "none")))
 def test_any_batches_give_the_tables_of_one_run(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: list[int], mode: str

@@ -20,7 +20,7 @@ from nddup.repository.snapshot import Snapshot
 from tests.counted_rows import once, once_each
 from tests.repository.histories import Batch, draw_chain, draw_history, draw_text, play, rows_of, run_fresh
 from tests.results.damages import change, rewrite
-from tests.samples_by_night import first
+from tests.samples_by_night import examples, first
 
 SETTINGS: dict[str, Any] = {"sketch.size": 24, "pairs.threshold": 0.6, "local.processes": 1}
 
@@ -116,7 +116,7 @@ def test_a_removal_promotes_and_an_addition_does_not_demote(tmp_path: Path) -> N
     ]
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=examples(2, 3), deadline=None)
 @example(seed=1461, store="all", is_chain=False, confirm=CONFIRM[0])  # two empty texts, one kept for the other
 @given(
     seed=st.integers(0, 2**32), store=st.sampled_from(["all", "kept"]), is_chain=st.booleans(),

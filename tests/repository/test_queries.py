@@ -35,7 +35,7 @@ def fill(path: Path, lowest: float = 0.5, **settings: Any) -> tuple[Repository, 
     return repo, play(repo, draw_history(24, steps=8))
 
 
-@pytest.mark.parametrize("kind", every(2, KINDS))
+@pytest.mark.parametrize("kind", every(4, KINDS))
 def test_every_document_at_the_lowest_band_is_found(tmp_path: Path, kind: str) -> None:
     """A query finds every document at the lowest band, with its scores and band; without a match it has one row."""
     repo, live = fill(tmp_path / "repo", **KINDS[kind])

@@ -19,7 +19,7 @@ from nddup.engines.duck import DuckRun
 from nddup.settings.load import build_config
 from tests.repository.histories import draw_text
 from tests.run.valued_texts import Row, rows_of, write_texts
-from tests.samples_by_night import first
+from tests.samples_by_night import examples, first
 
 KEEP = {"ledger": ["lang", "licence", "nddup_source"]}
 
@@ -112,7 +112,7 @@ def as_table(rows: dict[str, Row]) -> pa.Table:
     return pa.table({"id": pa.array(rows, pa.string()), **columns})
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=examples(2, 4), deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(2, 4))
 def test_any_history_has_the_families_of_a_run(tmp_path_factory: pytest.TempPathFactory, seed: int, steps: int) -> None:
     """Texts and values that come, change and leave; missing, equal and listed values, guards, and leaders."""

@@ -252,7 +252,7 @@ SETTINGS: dict[str, Row] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", every(2, SETTINGS))
+@pytest.mark.parametrize("name", every(4, SETTINGS))
 def test_passes_other_settings(tmp_path: Path, name: str) -> None:
     """Runs with counts, shares, keep policies, stars, containment, and leaders in every cluster mode pass."""
     report = check_run(DuckRun(str(run(tmp_path, **SETTINGS[name]))))

@@ -136,8 +136,14 @@ def kept_by(rows: list[dict[str, Any]], folder: Path, policy: list[str], prefer:
     return kept
 
 
-@pytest.mark.parametrize("prefer", [[], PREFER], ids=["any", "prefer"])
-@pytest.mark.parametrize("policy", POLICIES, ids=",".join)
+@pytest.mark.parametrize(
+    ("policy", "prefer"),
+    [
+        pytest.param(policy, prefer, marks=[pytest.mark.nightly] * ((at + bool(prefer)) % 2))
+        for at, policy in enumerate(POLICIES)
+        for prefer in ([], PREFER)
+    ],
+)
 def test_the_kept_are_those_of_a_plain_sort(policy: list[str], prefer: list[str], tmp_path: Path) -> None:
     """The kept documents are those of the definition, `check` agrees, and `documents` holds the values compared."""
     rows = write_collection(tmp_path / "in", len(policy))

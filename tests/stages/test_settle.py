@@ -12,6 +12,7 @@ from nddup.engines.engine import Engine
 from nddup.stages.settle import REJECTED, REPEATS, TAKEN, list_documents, settle
 from nddup.tables import working
 from tests.engine_rows import rows_of, see_rows
+from tests.samples_by_night import examples
 
 GOOD = working(
     "good",
@@ -105,7 +106,7 @@ def test_a_made_up_name_takes_no_id(engine: Engine) -> None:
 IDS = st.one_of(st.none(), st.sampled_from(["a", "f#1", "f#2", "f#2+", "f#1++", "f#3", "f#3\n", "+"]))
 
 
-@trying(max_examples=40)
+@trying(max_examples=examples(15, 40))
 @given(st.lists(st.tuples(IDS, st.sampled_from("xyz")), max_size=8), st.booleans())
 def test_the_rules_are_those_of_a_loop(given: Given, renames: bool) -> None:  # noqa: FBT001 - drawn
     """Every record is a document or a reject, ids are distinct where records are renamed, and a loop gives the same."""
