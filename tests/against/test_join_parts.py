@@ -27,6 +27,7 @@ from nddup.against.shingle_table import ALL_BITS, Known, make_filter, make_known
 from nddup.ground.columns import fingerprints_of
 from nddup.reading.outcomes import Record
 from nddup.scanning.found import LocatedRecord, TextRule, text_buffers
+from tests.samples_by_night import examples
 
 WORDS = ["a", "B", "é", "薔薇", "k" * (CONTEXT // 2)]
 texts = st.lists(st.sampled_from(WORDS), max_size=16).map(" ".join)
@@ -65,7 +66,7 @@ def judge_shared(parts: list[Known], shared: pa.Table, asked: Rules) -> Judged:
 
 
 @pytest.mark.thorough
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50, 150), deadline=None)
 @given(items=collections, documents=collections, cut=st.integers(0, 6), length=st.integers(1, 3), asked=rules)
 def test_what_is_judged_does_not_depend_on_the_parts(
     items: list[str], documents: list[str], cut: int, length: int, asked: Rules
@@ -88,7 +89,7 @@ def test_what_is_judged_does_not_depend_on_the_parts(
     assert np.array_equal(judged.is_suppressed[is_first], expected.is_suppressed)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 100), deadline=None)
 @given(items=collections, documents=collections, length=st.integers(1, 3), is_full=st.booleans())
 def test_what_a_filter_lets_pass_is_settled(
     items: list[str], documents: list[str], length: int, *, is_full: bool

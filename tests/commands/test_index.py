@@ -1,8 +1,10 @@
 """The actions of `nddup index` on the command line: output, exit status and refusals."""
 
+import contextlib
 import gzip
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +18,26 @@ from nddup.ground.shown import csv_line
 TEXTS = {f"p{n}": " ".join(f"w{n // 2}x{k}" for k in range(40)) + (" more" if n % 2 else "") for n in range(6)}
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
-    """Run in a folder with a repository of two versions, a batch and a page."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder with a repository of two versions, a batch and a page."""
+    folder = tmp_path_factory.mktemp("made")
     lines = [json.dumps({"id": name, "text": text}) for name, text in TEXTS.items()]
-    Path("batch.jsonl").write_text("\n".join(lines) + "\n")
-    Path("nameless.jsonl").write_text(json.dumps({"text": "a text without an id"}) + "\n")
-    Path("page.txt").write_text(TEXTS["p2"])
-    Path("gone.txt").write_text("p0\nnobody\n")
-    assert index("create", "repo", "--set", "pairs.threshold=0.7", "--set", "local.processes=1") == 0
-    assert index("add", "repo", "batch.jsonl") == 0
+    (folder / "batch.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "nameless.jsonl").write_text(json.dumps({"text": "a text without an id"}) + "\n")
+    (folder / "page.txt").write_text(TEXTS["p2"])
+    (folder / "gone.txt").write_text("p0\nnobody\n")
+    with contextlib.chdir(folder):
+        assert index("create", "repo", "--set", "pairs.threshold=0.7", "--set", "local.processes=1") == 0
+        assert index("add", "repo", "batch.jsonl") == 0
+    return folder
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Run in a copy of the folder."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     capsys.readouterr()
     return tmp_path
 

@@ -96,8 +96,13 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
 }  # fmt: skip
 """The arguments of each command, and the modules of `HEAVY` that it may load."""
 
+LIKE_OTHERS = {"check of sketches", "split", "against", "truth"}
+"""Commands that may load what `check`, `run` and `query` may; `make nightly` tries them."""
 
-@pytest.mark.parametrize("name", COMMANDS)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in LIKE_OTHERS)) for name in COMMANDS]
+)
 def test_a_command_loads_what_it_uses(name: str, place: Path) -> None:
     """A command over local files loads no slow module that it does not use, nor any before its progress line starts."""
     arguments, allowed = COMMANDS[name]

@@ -28,7 +28,7 @@ from tests.diffing.changed_runs import (
     unlike,
     with_only,
 )
-from tests.samples_by_night import first
+from tests.samples_by_night import every, first
 
 ALONE = {
     "come": {"neighbours"}, "go": {"neighbours"}, "text": {"text", "neighbours"}, "values": {"values", "neighbours"},
@@ -139,7 +139,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, State]:
     return run_state(state, tmp_path_factory.mktemp("base"), "before"), state
 
 
-@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize("kind", every(2, CHANGES))
 def test_one_change_alone_has_its_own_causes(kind: str, base: tuple[str, State], tmp_path: Path) -> None:
     """A run that differs in one thing only has verdicts with causes of that, and no others."""
     before, earlier = base
@@ -151,7 +151,7 @@ def test_one_change_alone_has_its_own_causes(kind: str, base: tuple[str, State],
     assert causes <= ALONE[kind]
 
 
-@pytest.mark.parametrize("seed", first(2, range(4)))
+@pytest.mark.parametrize("seed", first(1, range(4)))
 def test_random_histories(seed: int, tmp_path: Path) -> None:
     """Several changes at once: `apply` gives the later tables, and causes are as defined."""
     drawn = np.random.default_rng(seed)

@@ -16,10 +16,11 @@ from nddup.matching.confirm_texts import SetRule
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
 from tests.embedded.confirmed_texts import draw_together, find_confirmed, keep_longest
+from tests.samples_by_night import every, first
 
 
-@pytest.mark.parametrize("confirm", ["edit", "resemblance"])
-@pytest.mark.parametrize("limits", [{"max_edges": 1}, {"max_edges": 3}, {"max_edges": 2, "max_postings": 2}])
+@pytest.mark.parametrize("confirm", first(1, ["edit", "resemblance"]))
+@pytest.mark.parametrize("limits", every(2, [{"max_edges": 1}, {"max_edges": 3}, {"max_edges": 2, "max_postings": 2}]))
 def test_components_given_by_leaders(limits: dict[str, int], confirm: str, tmp_path: Path) -> None:
     """Confirmed leaders give the keep-list by definition, all pairs with a kept end, and clusters of listed pairs only.
 

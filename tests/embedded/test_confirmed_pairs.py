@@ -5,18 +5,20 @@ import pytest
 import nddup
 from nddup.errors import ConfigError
 from tests.embedded.confirmed_texts import Case, draw_case, draw_together, require_as_defined
+from tests.samples_by_night import first
 
 TABLES = ("documents", "pairs", "clusters", "keep")
 
 
+@pytest.mark.parametrize("cases", first(1, [24, 60]))
 @pytest.mark.parametrize("confirm", ["edit", "resemblance"])
-def test_tables_are_those_of_the_definitions(confirm: str) -> None:
+def test_tables_are_those_of_the_definitions(confirm: str, cases: int) -> None:
     """Groups of equal texts, confirmed pairs, their maximal sets, and the keep-list in policy order are as defined.
 
-    Of sixty cases those of the same settings are one collection: a run costs more than a case.
+    Of these cases those of the same settings are one collection: a run costs more than a case.
     """
     alike: dict[tuple[int, float, float], list[int]] = {}
-    for number in range(60):
+    for number in range(cases):
         case = draw_case(number)
         edit = case.edit_threshold if confirm == "edit" else 0
         alike.setdefault((case.length, case.threshold, edit), []).append(number)

@@ -20,6 +20,7 @@ from nddup.matching.confirm_texts import (
     least_common,
 )
 from nddup.sketching.accuracy import chance_missed, least_equal
+from tests.samples_by_night import first
 
 SETS = st.sets(st.integers(0, 2**64 - 1) | st.integers(0, 12), max_size=14)
 SHARES = st.fractions(Fraction(1, 10**9), 1, max_denominator=10**9)
@@ -86,7 +87,7 @@ def test_one_of_several_is_enough() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("size", [1, 7, 64, 100, 200, 1000])
+@pytest.mark.parametrize("size", first(5, [1, 7, 64, 100, 200, 1000]))
 @pytest.mark.parametrize("share", ["0.01", "0.5", "0.7", "0.8", "0.9", "0.999999999", "1"])
 def test_the_margin_is_the_largest_that_misses_fewer_than_one_in_a_thousand(size: int, share: str) -> None:
     """P(Bin(s, t) < c) is below 1 / 1000, and for c + 1 it is not; with every id equal nothing is missed."""

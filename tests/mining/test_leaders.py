@@ -17,6 +17,7 @@ from nddup.mining.family_pairs import Component, FamilyPairs, lead
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.leader_clusters import Known, follow_leaders
 from nddup.mining.pair_graph import keep_first
+from tests.samples_by_night import first
 
 Sketches = list[list[int]]
 Pairs = dict[tuple[int, int], Fraction]
@@ -146,7 +147,7 @@ def draw_threshold(rng: np.random.Generator, form: str) -> Threshold:
 
 
 @pytest.mark.parametrize("form", ["count", "overlap", "resemblance"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first(1, range(3)))
 def test_leaders_keep_every_promise(form: str, seed: int) -> None:
     """Kept documents, pairs and sets are as promised on 250 families per seed, for every measure."""
     rng = np.random.default_rng(seed)
@@ -192,7 +193,7 @@ def test_leaders_meet_the_definition(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("form", ["overlap", "resemblance"])
+@pytest.mark.parametrize("form", first(1, ["resemblance", "overlap"]))
 @pytest.mark.parametrize(("changed", "threshold"), [(0.08, 14), (0.02, 10)])
 def test_leaders_of_many_keep_every_promise(form: str, changed: float, threshold: int) -> None:
     """Leaders keep every promise for stars with more clusters than `OPEN`, or with larger ones than `CHECKED`."""

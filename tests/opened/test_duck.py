@@ -92,14 +92,14 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_questions_may_pass_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sort of 200 MB within 60 MB spills to a temporary folder, which is removed."""
+    """A sort of 100 MB within 60 MB spills to a temporary folder, which is removed."""
     monkeypatch.setitem(embedded.SETTINGS, "memory_limit", "60MB")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spilled"))
     (tmp_path / "spilled").mkdir()
     run = DuckRun(str(write_run(tmp_path / "run")))
 
-    text = "SELECT max(place) AS n FROM (SELECT row_number() OVER (ORDER BY md5(CAST(i AS VARCHAR))) AS place FROM (SELECT unnest(range(3000000)) AS i))"  # noqa: E501
-    assert run.sql(text)["n"].to_pylist() == [3_000_000]
+    text = "SELECT max(place) AS n FROM (SELECT row_number() OVER (ORDER BY md5(CAST(i AS VARCHAR))) AS place FROM (SELECT unnest(range(1500000)) AS i))"  # noqa: E501
+    assert run.sql(text)["n"].to_pylist() == [1_500_000]
 
     del run
     assert list((tmp_path / "spilled").iterdir()) == []

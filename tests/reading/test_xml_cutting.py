@@ -15,6 +15,7 @@ from nddup.reading.streams import Expanded, cut_pieces
 from nddup.reading.xml_cutting import cut_records
 from nddup.scanning.whole_files import read_stream
 from tests.reading.record_files import read_all
+from tests.samples_by_night import every
 
 TEXTS = st.lists(
     st.sampled_from(
@@ -156,8 +157,8 @@ def test_records_that_hold_the_separator_keep_a_file_whole() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["<doc>", "<doc/>", "<doc ", "<doc></doc >", "<!--</doc>", "<doc><doc></doc >", "</doc>", "<doc a='",
-     "<doc><![CDATA[</doc>"],
+    every(2, ["<doc>", "<doc/>", "<doc ", "<doc></doc >", "<!--</doc>", "<doc><doc></doc >", "</doc>", "<doc a='",
+              "<doc><![CDATA[</doc>"]),
 )  # fmt: skip
 def test_hostile_ends_cost_linear_time(unit: str) -> None:
     """Whatever is repeated, eight times as much takes about eight times as long."""

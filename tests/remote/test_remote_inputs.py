@@ -21,6 +21,7 @@ from nddup.remote import fetch, kept_copies, web
 from nddup.remote.addresses import RemoteFile
 from nddup.storage.local_storage import LocalStorage
 from tests.remote.faulty_server import FAULTS, FaultyServer, serving
+from tests.samples_by_night import first
 
 TABLES = ("documents", "rejects", "pairs", "clusters", "keep")
 QUICK = ("--set", "output.report=false", "--set", "local.processes=1")
@@ -202,7 +203,7 @@ def test_a_file_that_changes_is_found(server: FaultyServer, tmp_path: Path, caps
                 storage.read_part(file.path, 0, 10)
 
 
-@pytest.mark.parametrize("seed", [*range(15), *(pytest.param(n, marks=pytest.mark.nightly) for n in range(15, 100))])
+@pytest.mark.parametrize("seed", first(8, range(100)))
 def test_faults_give_equal_tables_or_one_line(  # noqa: PLR0913, PLR0917
     seed: int,
     server: FaultyServer,

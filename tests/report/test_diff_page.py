@@ -48,7 +48,7 @@ def test_settings_stand_first_and_the_rest_is_said() -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(("scheme", "width"), [("dark", 390), pytest.param("light", 1280, marks=pytest.mark.nightly)])
 def test_no_serious_fault(browser: Browser, tmp_path: Path, scheme: str, width: int) -> None:
     """axe-core finds nothing serious, nothing is wider than the screen, and names run nothing."""
     (tmp_path / "index.html").write_text(draw_changes(SHOWN, TOLD, WHY), encoding="utf-8")

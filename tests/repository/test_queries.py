@@ -82,8 +82,8 @@ def _resemblance(a: Any, b: Any, size: int, *, by_slots: bool) -> tuple[int, int
         {"sketch.kind": "mod-m", "sketch.modulus": 1, "pairs.measure": "containment", "clusters.mode": "components"},
         {"sketch.kind": "mod-pow2", "sketch.size": 10, "clusters.mode": "components"},
         {"sketch.size": 24, "pairs.measure": "overlap", "pairs.threshold": 15},
-        {"sketch.kind": "super", "sketch.size": 24, "sketch.rows": 4},
-        {"sketch.kind": "minhash", "sketch.size": 24},
+        pytest.param({"sketch.kind": "super", "sketch.size": 24, "sketch.rows": 4}, marks=pytest.mark.nightly),
+        pytest.param({"sketch.kind": "minhash", "sketch.size": 24}, marks=pytest.mark.nightly),
     ],
 )  # fmt: skip
 def test_a_stored_document_finds_its_near_duplicates(tmp_path: Path, settings: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from nddup.repository.close_components import tables_totals
 from nddup.repository.live_tables import live_tables
 from nddup.repository.opened_repository import Repository
 from tests.repository.histories import Batch, draw_history, play, rows_of, run_fresh
-from tests.samples_by_night import every, first
+from tests.samples_by_night import every, examples, first
 
 CHOICES: dict[str, dict[str, Any]] = {
     "min-s": {"sketch.size": 24, "pairs.threshold": 0.6, "pairs.confirm": "none"},
@@ -100,7 +100,7 @@ def test_a_random_history_equals_a_fresh_run(tmp_path: Path, choice: str, seed: 
     require_equal(repo, live)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(3, 5), deadline=None)
 @given(choice=st.sampled_from(sorted(CHOICES)), seed=st.integers(0, 2**32), steps=st.integers(2, 8))
 def test_any_history_equals_a_fresh_run(
     tmp_path_factory: pytest.TempPathFactory, choice: str, seed: int, steps: int

@@ -2,11 +2,14 @@
 
 import hashlib
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tests.results.checked_run import Row
 
@@ -176,6 +179,16 @@ def plant(sound: Path, folder: Path, damage: tuple[str, str, str, Damage]) -> Pa
     if change_rows in (lost_member, foreign_member, inner_cluster):
         list_again(folder)
     return folder
+
+
+def by_day(damages: list[tuple[str, str, str, Damage]], each: int) -> list[Any]:
+    """Return all damages, those after the first ones of a promise marked as nightly."""
+    seen = Counter[str]()
+    cases = list[Any]()
+    for damage in damages:
+        seen[damage[1]] += 1
+        cases.append(pytest.param(damage, marks=[pytest.mark.nightly] * (seen[damage[1]] > each)))
+    return cases
 
 
 def named(damages: list[tuple[str, str, str, Damage]]) -> list[str]:

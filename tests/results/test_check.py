@@ -20,7 +20,7 @@ from nddup.engines.duck import DuckRun
 from nddup.report.gather import script_of
 from nddup.spark.engine import SparkRun
 from tests.results.checked_run import Row, run
-from tests.results.damages import DAMAGES, Damage, change, drop, named, plant, rewrite
+from tests.results.damages import DAMAGES, Damage, by_day, change, drop, named, plant, rewrite
 from tests.samples_by_night import every, first
 
 
@@ -179,7 +179,7 @@ def test_the_neighbours_of_chosen_clusters_are_found_without_recounting_all(
     assert found
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=named(DAMAGES))
+@pytest.mark.parametrize("damage", by_day(DAMAGES, 2), ids=named(DAMAGES))
 def test_reports_a_damage(sound: Path, tmp_path: Path, damage: tuple[str, str, str, Damage]) -> None:
     """One damage breaks the promise that it concerns, and the finding has examples."""
     step, promise, *_ = damage

@@ -87,12 +87,13 @@ def test_strata_are_those_of_the_records(made: tuple[Path, dict[str, Row]]) -> N
 
 def test_every_removal_of_a_stratum_is_drawn_alike(made: tuple[Path, dict[str, Row]]) -> None:
     """Over many seeds each removal of a stratum comes as often as the others."""
+    seeds = 60
     opened, due = DuckRun(str(made[0])), define_strata(*made)
-    drawn = Counter(row["doc_id"] for seed in range(150) for row in draw_risky(opened, 12, seed))
+    drawn = Counter(row["doc_id"] for seed in range(seeds) for row in draw_risky(opened, 12, seed))
     size, each = Counter(due.values()), share_out(ask_strata(opened), 12)
     for doc, stratum in due.items():
         chance = each[stratum] / size[stratum]
-        assert abs(drawn[doc] - 150 * chance) <= 5 * max(1.0, (150 * chance * (1 - chance)) ** 0.5)
+        assert abs(drawn[doc] - seeds * chance) <= 5 * max(1.0, (seeds * chance * (1 - chance)) ** 0.5)
 
 
 @pytest.mark.spark

@@ -150,8 +150,9 @@ GRID = "pairs.threshold: [0.5, 0.9]\nshingle.length: [3, 5]\nkeep.policy: [first
 
 @pytest.mark.parametrize("keeping", [[], ["--keep-runs"]])
 def test_shared_steps_are_made_once_and_change_nothing(tmp_path: Path, keeping: list[str]) -> None:
-    """Eight combinations read the collection twice, once for each shingle length; each row equals a separate run."""
-    assert _sweep(tmp_path, GRID, *keeping) == 0
+    """All combinations read the collection twice, once for each shingle length; each row equals a separate run."""
+    grid, many = (GRID.replace("0.5, 0.9", "0.5"), 4) if keeping else (GRID, 8)
+    assert _sweep(tmp_path, grid, *keeping) == 0
 
     made = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
     sketched = [point["metrics"]["stages"]["sketch"]["resumed"] for point in made]
@@ -168,7 +169,7 @@ def test_shared_steps_are_made_once_and_change_nothing(tmp_path: Path, keeping: 
         if keeping:  # the runs of a sweep with reports and texts are made as those without
             break
     kept = tmp_path / "sweep" / "runs"
-    assert sorted(path.name for path in kept.glob("*")) == ([f"{n:04}" for n in range(1, 9)] if keeping else [])
+    assert sorted(path.name for path in kept.glob("*")) == ([f"{n:04}" for n in range(1, many + 1)] if keeping else [])
 
 
 def test_a_killed_sweep_is_finished_by_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,14 +184,14 @@ def test_a_killed_sweep_is_finished_by_resume(tmp_path: Path, monkeypatch: pytes
         return whole(self, folder, config)
 
     monkeypatch.setattr(Engines, "run", run)
-    grid = "pairs.threshold: [0.5, 0.9, 0.95]\nshingle.length: [3, 5]"
+    grid = "pairs.threshold: [0.5, 0.9]\nshingle.length: [3, 5]"
 
     assert _sweep(tmp_path, grid) == 130
     assert _sweep(tmp_path, grid) == 2  # the output exists, and --resume is not given
     assert _sweep(tmp_path, grid, "--resume") == 0
     resumed = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
 
-    assert len(seen) == 3 + 4
+    assert len(seen) == 3 + 2
     (tmp_path / "sweep").rename(tmp_path / "first")
     assert _sweep(tmp_path, grid) == 0
     fresh = json.loads((tmp_path / "sweep" / "sweep.json").read_text())

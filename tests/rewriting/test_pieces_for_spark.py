@@ -21,9 +21,10 @@ from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import FILES, VERDICTS
 from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
+from tests.samples_by_night import every
 
 
-@pytest.mark.parametrize("name", [*FORMS, "parquet"])
+@pytest.mark.parametrize("name", every(3, ["parquet", *FORMS]))
 def test_the_pieces_are_the_file(name: str, tmp_path: Path) -> None:
     """The pieces, each ended by the file's end byte as Spark's text source does, are the embedded engine's file."""
     source = tmp_path / "in"

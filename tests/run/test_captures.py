@@ -21,6 +21,7 @@ from nddup.engines.engine import text_places
 from nddup.errors import ConfigError
 from nddup.settings.load import build_config
 from nddup.spark.run import run_job
+from tests import samples_by_night
 from tests.counted_rows import once_each
 from tests.run.crawls import CRAWL, Made, words, write_crawl
 
@@ -47,7 +48,7 @@ def copies(first: str, others: Mapping[str, str] | list[str]) -> dict[str, tuple
     }
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize("pack", samples_by_night.first(1, [gzip.compress, bytes]), ids=["gzip", "plain"])
 def test_the_columns_of_a_capture_are_those_of_another_reader(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     """Date, status, media type, address, digest and place in the file are those that FastWARC finds."""
     data = b"".join(pack(one.warc()) for one in CRAWL)
@@ -202,7 +203,7 @@ def test_dates_need_captures(tmp_path: Path) -> None:
         run_of(tmp_path, tmp_path / "a.jsonl", keep={"policy": "newest"})
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize("pack", samples_by_night.first(1, [gzip.compress, bytes]), ids=["gzip", "plain"])
 def test_arc_is_read_as_warc(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     """The older form of an archive gives the same pages with address, date, status and place; a cut one says so."""
     body = b"1 0 Maker\nURL IP-address Archive-date Content-type Archive-length\n"
@@ -251,7 +252,7 @@ def write_wacz(path: Path, how: int = zipfile.ZIP_STORED) -> Path:
     return path
 
 
-@pytest.mark.parametrize("how", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("how", samples_by_night.first(1, [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED]))
 def test_the_warc_files_of_a_wacz_file_are_read(tmp_path: Path, how: int) -> None:
     """Each has a name of its own, its revisits find what they repeat, and the kept records are written again."""
     run = run_of(tmp_path, write_wacz(tmp_path / "in" / "c.wacz", how), output={"kept": "as-input"})

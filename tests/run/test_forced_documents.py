@@ -80,7 +80,7 @@ def define_keep(run: Path, ids: list[str], said: dict[str, str]) -> dict[str, tu
     return found
 
 
-@pytest.mark.parametrize("seed", first(3, range(6)))
+@pytest.mark.parametrize("seed", first(1, range(6)))
 def test_what_is_forced_is_done_and_the_others_follow(seed: int, tmp_path: Path) -> None:
     """The keep-list is that of the definition over the pairs of the run, the counts are told, and `check` agrees."""
     ids, run = write_texts(tmp_path / "in", seed), tmp_path / "run"

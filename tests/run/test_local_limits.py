@@ -67,16 +67,25 @@ STEPS = {
 }
 """For each step, the constant of its memory per row, and its message if that is too much."""
 
+BY_WORKERS = {"reading", "documents", "tokens", "match"}
+"""Steps that are tried with worker processes; the others do the same whoever has read."""
+
 RESUMED = {"reading", "match", "name"}
 """Steps after which the run is resumed: one of each stage that a resumed run may begin with."""
 
 
-@pytest.mark.usefixtures("small_tasks")
 @pytest.mark.parametrize("step", STEPS)
-def test_each_step_stops_before_it_takes_too_much(
-    tmp_path: Path, pages: Path, undisturbed: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch, step: str
+def test_each_step_stops_before_it_takes_too_much(  # noqa: PLR0913, PLR0917 - fixtures
+    tmp_path: Path,
+    pages: Path,
+    undisturbed: dict[str, pa.Table],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    step: str,
 ) -> None:
     """A step stops before it takes too much memory; documents stay, and a resumed run gives the undisturbed tables."""
+    if step in BY_WORKERS:
+        request.getfixturevalue("small_tasks")
     config, output = build_config(PLAIN, origin="test"), tmp_path / "run"
     constant, said = STEPS[step]
     with monkeypatch.context() as patched:

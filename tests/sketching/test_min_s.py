@@ -29,10 +29,13 @@ def test_is_what_the_definition_says(documents: list[str], length: int, offset: 
 
 @pytest.mark.thorough
 def test_every_character_is_read_as_the_definition_says() -> None:
-    """All of Unicode in order, and a third of its first 0x30000 characters between letters, are read as defined."""
-    everything = "".join(chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000)
+    """Unicode in order without its last planes, and some of its characters between letters, are read as defined.
 
-    for text in (everything, "x".join(everything[:0x30000:3])):
+    `test_tokens` has all of them.
+    """
+    everything = "".join(chr(c) for c in [*range(0xD800), *range(0xE000, 0x20000), *range(0xE0000, 0xE0200)])
+
+    for text in (everything, "x".join(everything[::5])):
         n_tokens, n_features, ids = defined_sketch(text, 2, 1, 500, 3)
         actual = sketch([text], length=2, size=500, seed=3)
         assert (actual.n_tokens[0], actual.n_features[0], actual.ids.tolist()) == (n_tokens, n_features, ids)
