@@ -62,15 +62,15 @@ in JSON per line. One process runs them all, because loading Airflow takes 10 s.
 
 
 SUBMIT = f"""#!/bin/sh
+printf '%s\\0' "$@" >>"$NDDUP_TOLD" && echo >>"$NDDUP_TOLD"
 case "$*" in
-*check.py*{BATCHES[0]}* | *dedup.py*{BATCHES[1]}*)
-    while [ "${{1%.py}}" = "$1" ]; do shift; done
-    exec "$PYSPARK_PYTHON" "$@" ;;
+*check.py*{BATCHES[1]}*) exec {HOME}/bin/spark-submit "$@" ;;
 esac
-exec {HOME}/bin/spark-submit "$@"
+while [ "${{1%.py}}" = "$1" ]; do shift; done
+exec "$PYSPARK_PYTHON" "$@"
 """
-"""Starts Spark for one job of each kind. The check of a good day and the resumed run of a bad one run without it: each
-start of Spark takes 12 s of CPU time."""
+"""Starts Spark for one job, the check of the bad day, and notes the arguments of each. The others, which it submits in
+the same way, run without it: each start of Spark takes 12 s of CPU time, and `test_cluster` submits `dedup.py`."""
 
 
 class Ended(NamedTuple):
@@ -180,6 +180,7 @@ def environment(folder: Path) -> dict[str, str]:
         "NDDUP_INDEX": str(folder / "index"),
         "NDDUP_START": BATCHES[0],
         "NDDUP_TIMEZONE": "Asia/Tokyo",
+        "NDDUP_TOLD": str(folder / "told"),
     }
 
 
@@ -232,7 +233,8 @@ def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     it, with a row of a table missing. The DAG resumes it, `nddup check` finds the damage, and the day is not added. A
     parameter out of range is refused.
 
-    `test_daily_repository` proves what the task adds day after day, and that adding a day again changes nothing.
+    Each job is submitted alike, but for its name. `test_daily_repository` proves what the task adds day after day, and
+    that adding a day again changes nothing.
     """
     first, second = (airflow.runs / date for date in BATCHES)
     good = airflow.day("2026-01-05", onto=True)
@@ -253,6 +255,21 @@ def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     assert is_resumed
     assert not refused.is_good
     assert "max_rejects" in refused.said
+    jobs = [line.split("\0")[:-1] for line in (airflow.folder / "told").read_text().splitlines()]
+    at = [next(place for place, word in enumerate(job) if word.endswith(".py")) for job in jobs]
+    assert [Path(job[place]).name for job, place in zip(jobs, at, strict=True)] == [
+        "dedup.py", "check.py", "index.py", "dedup.py", "check.py",
+    ]  # fmt: skip
+    assert {job[job.index("--name") + 1] for job in jobs} == {
+        f"nddup {what}{date}"
+        for what in ("", "check ", "index ")
+        for date in BATCHES
+        if what != "index " or date == BATCHES[0]
+    }
+    options = [job[:place] for job, place in zip(jobs, at, strict=True)]
+    for job in options:
+        job.pop(job.index("--name") + 1)
+    assert all(job == options[-1] for job in options)
     index = nddup.repository.open(str(airflow.index))
     assert index.version == 2
     assert sorted(index.tables()["documents"]["doc_id"].to_pylist()) == sorted(
