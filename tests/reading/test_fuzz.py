@@ -79,6 +79,7 @@ def test_any_setting_is_accepted_or_refused_in_one_line() -> None:
     assert outcomes["refused"] > 100
 
 
+@pytest.mark.nightly  # by day `run/test_resume.py` kills and damages runs
 def test_killed_and_damaged_runs_are_resumed(spark: SparkSession, tmp_path: Path) -> None:
     """Resuming a killed or damaged run gives the same tables, whatever was left; `run/test_resume.py` has more."""
     seen = fuzz_resumes(spark, 1, 1, tmp_path)

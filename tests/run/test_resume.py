@@ -14,7 +14,10 @@ from pyspark.sql import SparkSession
 
 from nddup.embedded.one_task import MADE
 from nddup.embedded.run import run_locally
+from nddup.ground.metrics import RunMetrics
+from nddup.report.summary import notes
 from nddup.settings.load import build_config
+from nddup.spark.clustering import problems
 from nddup.spark.session import set_to, splitting
 from nddup.spark.session_tables import SparkFolder
 from nddup.spark.steps import documents, one_task
@@ -124,74 +127,91 @@ def killed(monkeypatch: pytest.MonkeyPatch, when: Callable[[str], bool]) -> Iter
 
 @pytest.fixture(scope="module", autouse=True)
 def _in_several_tasks() -> Iterator[None]:
-    """One task, and the driver, would make no working tables."""
+    """One task, and the driver, would make no working tables. Components are looked up in chunks, as of many nodes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "FEW_BYTES", -1)
         patch.setattr(one_task, "fits_one", lambda *_, **__: False)
+        patch.setattr(problems, "CHUNKED_NODES", 1)
         yield
 
 
+def kill_in_turn(spark: SparkSession, pages: Path, output: Path, step: int) -> dict[str, Any]:
+    """
+    Kill a run after each `step` new tables and resume it, to its end; returns its metrics.
+
+    It makes no table twice. The records, as large as the documents, are removed once the documents exist: later
+    attempts do without them.
+    """
+    sealed: list[str] = []
+    seals = itertools.count(1)
+    for _ in range(len(LEAST) * 2):
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            killed(patch, lambda _: next(seals) % step == 0) as names,
+        ):
+            try:
+                metrics = begin_or_resume(spark, pages, output)
+                break
+            except KilledError:
+                assert not (output / "_COMPLETE").exists()
+                assert (output / "_stages/records").exists() == ("nodes" not in [*sealed, *names])
+            finally:
+                sealed += names
+
+    assert sorted(sealed) == made(output)
+    assert json.loads((output / "metrics.json").read_text()) == metrics
+    return metrics
+
+
 @pytest.fixture(scope="module")
-def undisturbed(spark: SparkSession, pages: Path) -> tuple[dict[str, list[str]], Any]:
-    """The tables and counts of an uninterrupted run, which all other runs must give."""
-    output = pages.parent / "undisturbed"
-    metrics = begin_or_resume(spark, pages, output)
+def resumed(spark: SparkSession, pages: Path) -> tuple[dict[str, list[str]], Any]:
+    """The tables and counts of a run that was killed after each eighth table, which all other runs must give."""
+    output = pages.parent / "resumed"
+    metrics = kill_in_turn(spark, pages, output, 8)
     return rows(output), counts(metrics)
 
 
-def test_the_collection_uses_every_table(pages: Path, undisturbed: tuple[dict[str, list[str]], Any]) -> None:
+def test_the_collection_uses_every_table(pages: Path, resumed: tuple[dict[str, list[str]], Any]) -> None:
     """The collection gives heavy sketches, a reject, a file read again and every working table: a meaningful test."""
-    tables, metrics = undisturbed
+    tables, metrics = resumed
 
-    assert set(made(pages.parent / "undisturbed")) >= LEAST
+    assert set(made(pages.parent / "resumed")) >= LEAST
     assert {name for name, found in tables.items() if not found} <= {"texts"}
     assert metrics["stages"]["pairs"]["crowd"] > 0
     assert metrics["stages"]["clusters"]["led_components"] == 1
     assert metrics["stages"]["sketch"]["files_read_again"] == 1
     assert metrics["stages"]["clusters"]["fpgrowth_fits"] > 0
+    told = notes(RunMetrics.read(json.loads((pages.parent / "resumed/metrics.json").read_text())))
+    assert any(note.startswith("FP-Growth mined ") and ", the pivot miner " in note for note in told)
     assert metrics["stages"]["texts"]["clusters"] == 0  # as nobody sees them without a report
 
 
-@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)], ids=["sample", "every table"])
-def test_killed_behind_each_table_in_turn(  # noqa: PLR0913 - fixtures
-    spark: SparkSession,
-    pages: Path,
-    undisturbed: tuple[dict[str, list[str]], Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    step: int,
+def test_a_killed_and_resumed_run_is_that_of_the_embedded_engine(
+    pages: Path, resumed: tuple[dict[str, list[str]], Any], tmp_path: Path
 ) -> None:
-    """Killed after each `step` new tables and resumed, a run ends undisturbed and makes no table twice.
+    """Killed after each eighth new table and resumed, a run has the tables and counts of one that nothing disturbed."""
+    metrics = run_locally([str(pages)], str(tmp_path / "run"), build_config(SETTINGS, origin="test"))
 
-    The records, as large as the documents, are removed once the documents exist: later attempts do without them.
-    """
-    sealed: list[str] = []
-    seals = itertools.count(1)
-    expected = made(pages.parent / "undisturbed")
-    for _ in range(len(expected) + 2):
-        with killed(monkeypatch, lambda _: next(seals) % step == 0) as names:
-            try:
-                metrics = begin_or_resume(spark, pages, tmp_path / "out")
-                break
-            except KilledError:
-                assert not (tmp_path / "out" / "_COMPLETE").exists()
-                assert (tmp_path / "out/_stages/records").exists() == ("nodes" not in [*sealed, *names])
-            finally:
-                sealed += names
-
-    assert sorted(sealed) == expected
-    assert rows(tmp_path / "out") == undisturbed[0]
-    assert counts(metrics) == undisturbed[1]
-    assert json.loads((tmp_path / "out" / "metrics.json").read_text()) == metrics
+    assert resumed[0] == rows(tmp_path / "run")
+    assert counts(resumed[1], OF_SPARK) == counts(metrics, OF_SPARK)
 
 
-@pytest.mark.usefixtures("undisturbed")
+@pytest.mark.nightly
+def test_killed_behind_every_table(
+    spark: SparkSession, pages: Path, resumed: tuple[dict[str, list[str]], Any], tmp_path: Path
+) -> None:
+    """Killed after each new table and resumed, it ends alike, and so does one that nothing disturbed."""
+    for name, step in (("killed", 1), ("undisturbed", 1_000)):
+        metrics = kill_in_turn(spark, pages, tmp_path / name, step)
+        assert (rows(tmp_path / name), counts(metrics)) == resumed
+
+
+@pytest.mark.usefixtures("resumed")
 def test_what_changed_is_made_again_and_nothing_else(
     spark: SparkSession, pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another reject limit remakes nothing, another threshold everything from the pairs on, another file everything."""
-    shutil.copytree(pages.parent / "undisturbed", tmp_path / "out")
+    shutil.copytree(pages.parent / "resumed", tmp_path / "out")
 
     with killed(monkeypatch, lambda _: False) as limited:
         begin_or_resume(spark, pages, tmp_path / "out", input={"max_rejects": 0.9})
@@ -233,14 +253,14 @@ def test_where_files_are_split_is_noted_as_spark_has_it(spark: SparkSession) -> 
 
 
 def test_a_result_is_not_made_again(
-    spark: SparkSession, pages: Path, undisturbed: tuple[dict[str, list[str]], Any], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, pages: Path, resumed: tuple[dict[str, list[str]], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Resuming a finished run returns its metrics and starts no stage."""
     with monkeypatch.context() as patched:
         patched.setattr("nddup.stages.run.find_clusters", lambda *_: pytest.fail("a stage was started"))
-        metrics = begin_or_resume(spark, pages, pages.parent / "undisturbed")
+        metrics = begin_or_resume(spark, pages, pages.parent / "resumed")
 
-    assert counts(metrics) == undisturbed[1]
+    assert counts(metrics) == resumed[1]
 
 
 def test_nothing_of_other_settings_stays(
@@ -270,11 +290,11 @@ def test_nothing_of_other_settings_stays(
     "damaged", ["duplicates.txt cut", "metrics.json", "metrics.json cut", "_COMPLETE cut", "_stages/kept.json"]
 )
 def test_a_result_that_lost_anything_is_finished_again(
-    spark: SparkSession, pages: Path, undisturbed: tuple[dict[str, list[str]], Any], tmp_path: Path, damaged: str
+    spark: SparkSession, pages: Path, resumed: tuple[dict[str, list[str]], Any], tmp_path: Path, damaged: str
 ) -> None:
     """Resuming checks the files beside the tables by name and size too, and remakes those that are missing or cut."""
     output = tmp_path / "out"
-    shutil.copytree(pages.parent / "undisturbed", output)
+    shutil.copytree(pages.parent / "resumed", output)
     file = output / damaged.removesuffix(" cut")
     half = file.read_bytes()[: file.stat().st_size // 2]
     file.unlink()
@@ -283,21 +303,21 @@ def test_a_result_that_lost_anything_is_finished_again(
 
     metrics = begin_or_resume(spark, pages, output)
 
-    assert rows(output) == undisturbed[0]
-    assert counts(metrics) == undisturbed[1]
+    assert rows(output) == resumed[0]
+    assert counts(metrics) == resumed[1]
     assert json.loads((output / "metrics.json").read_text()) == metrics
 
 
 def test_killed_runs_of_one_task(
     spark: SparkSession,
     pages: Path,
-    undisturbed: tuple[dict[str, list[str]], Any],
+    resumed: tuple[dict[str, list[str]], Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Killed after each table that one task made, and resumed, a run ends alike; all tables there are taken over."""
     monkeypatch.setattr(one_task, "fits_one", lambda *_, **__: True)
-    shutil.copytree(pages.parent / "undisturbed", tmp_path / "out")
+    shutil.copytree(pages.parent / "resumed", tmp_path / "out")
     for name in ("_COMPLETE", *(f"_stages/{name}.json" for name in MADE)):
         (tmp_path / "out" / name).unlink()
     sealed: list[str] = []
@@ -310,6 +330,6 @@ def test_killed_runs_of_one_task(
         metrics = begin_or_resume(spark, pages, tmp_path / "out")
 
     assert sorted(sealed) == sorted(MADE)
-    assert rows(tmp_path / "out") == undisturbed[0]
-    assert counts(metrics, OF_SPARK) == counts(undisturbed[1], OF_SPARK)
+    assert rows(tmp_path / "out") == resumed[0]
+    assert counts(metrics, OF_SPARK) == counts(resumed[1], OF_SPARK)
     assert metrics["stages"]["clusters"]["resumed"] == ["clusters", "false_components", "members"]

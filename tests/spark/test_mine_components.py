@@ -127,9 +127,10 @@ def mine(
     return engine.answer(CLUSTERS)
 
 
+@pytest.mark.nightly  # by day `run/test_resume.py` has both miners, and chunks, against the embedded engine
 @pytest.mark.parametrize(
     ("threshold", "miner"),
-    [(RESEMBLANCE, "auto"), pytest.param(COUNT, "fpgrowth", marks=pytest.mark.nightly)],
+    [(RESEMBLANCE, "auto"), (COUNT, "fpgrowth")],
     ids=lambda value: value if isinstance(value, str) else "count" if value.is_count else value.measure,
 )  # fmt: skip
 def test_either_miner_gives_the_sets_of_the_definition(
