@@ -69,9 +69,8 @@ def test_of_too_many_near_duplicates_a_sample_is_recounted(tmp_path: Path, monke
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "partitions", [pytest.param(None, marks=pytest.mark.nightly, id="one task"), pytest.param("3", id="three tasks")]
-)
+@pytest.mark.nightly  # by day `run/test_families.py` has one such run
+@pytest.mark.parametrize("partitions", [None, "3"], ids=["one task", "three tasks"])
 def test_spark_gives_the_same(spark: SparkSession, partitions: str | None, tmp_path: Path) -> None:
     """Both ways of Spark give the tables of the embedded engine, row for row, where leaders, losses and force meet."""
     drawn = draw(3, 12)

@@ -172,20 +172,35 @@ def test_a_wrong_family_is_found(counted: Path, damage: Any, says: str, tmp_path
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("seed", "partitions", "max_edges"),
-    [(2, 7, 3), *(pytest.param(*case, marks=pytest.mark.nightly) for case in [(7, 1, 10**6), (1, 3, 10**6)])],
+    [(2, 3, 3), *(pytest.param(*case, marks=pytest.mark.nightly) for case in [(7, 1, 10**6), (1, 7, 10**6)])],
 )
 def test_spark_counts_the_same(spark: SparkSession, seed: int, partitions: int, max_edges: int, tmp_path: Path) -> None:
-    """In so many tasks: every table is that of the embedded engine, also where components are given by leaders."""
-    write_valued(tmp_path / "in", seed)
-    keep = {"same": ["lang", "nddup_source"], "policy": ["-licence", "id"], "ledger": LEDGER}
-    pairs = {"threshold": 0.6, "max_edges": max_edges}
+    """In so many tasks: every table is that of the embedded engine, with guards, forced documents and limits of loss.
+
+    The input files come in another order, and are read in splits of 4 kB.
+
+    Also where components are given by leaders, and documents of some are compared with heads only.
+    """
+    records, force = write_valued(tmp_path / "in", seed), tmp_path / "force.csv"
+    force.write_text("".join(f"{name},{'removed' if at % 2 else 'kept'}\n" for at, name in enumerate([*records][::5])))
+    keep: dict[str, Any] = {"same": ["lang", "nddup_source"], "policy": ["-licence", "id"], "ledger": LEDGER}
+    keep |= {"force": str(force), "max_lost": 0.05}
+    pairs = {"threshold": 0.6, "max_edges": max_edges, "max_postings": 3, "expand_limit": 3}
     settings: dict[str, Any] = {"keep": keep, "pairs": pairs, "output": {"report": False, "texts": 0}}
     run_locally([str(tmp_path / "in")], str(tmp_path / "local"), build_config(settings, origin="test"))
-    settings["spark"] = {"spark.sql.shuffle.partitions": str(partitions)}
-    made = run_over(spark, [tmp_path / "in"], tmp_path / "spark", settings)
+    settings["spark"] = {
+        "spark.sql.shuffle.partitions": str(partitions), "spark.sql.files.maxPartitionBytes": "4096",
+        "spark.sql.files.openCostInBytes": "0",
+    }  # fmt: skip
+    made = run_over(spark, [tmp_path / "in" / "b.jsonl", tmp_path / "in" / "a.jsonl"], tmp_path / "spark", settings)
 
     assert sorted_tables(tmp_path / "local") == sorted_tables(tmp_path / "spark")
+    assert made["stages"]["clusters"]["components"] > made["stages"]["clusters"]["led_components"]
     assert (made["stages"]["clusters"]["led_components"] > 0) == (max_edges == 3)
+    assert (made["stages"]["pairs"]["limited"] > 0) == (max_edges == 3)
+    assert made["stages"]["pairs"]["crowd"] > 0
+    assert made["rows"]["false_components"] > 0
+    assert any(row["star"] for row in rows_of(tmp_path / "spark", "pairs"))
     assert check_run(DuckRun(str(tmp_path / "spark")), steps=["families"]).is_sound
 
 

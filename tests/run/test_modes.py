@@ -131,19 +131,24 @@ def test_leaders_are_what_the_whole_graph_keeps(
     assert len(expected) < len(whole["pairs"])
 
 
-def test_heavy_lists_and_partitions_change_nothing(spark: SparkSession, tables_of: TablesOf) -> None:
+@pytest.mark.parametrize(
+    "partitions",
+    ["0", pytest.param("3", marks=pytest.mark.nightly)],  # by day `test_families.py` has three
+)
+def test_heavy_lists_and_partitions_change_nothing(spark: SparkSession, tables_of: TablesOf, partitions: str) -> None:
     """With leaders, the tables do not depend on the number of partitions or on which posting lists are heavy.
 
-    The embedded engine has no heavy lists; `spark/test_large_graph.py` tests families without heavy sketches on Spark.
+    The embedded engine (`0`) has no heavy lists; `spark/test_large_graph.py` tests families without heavy sketches on
+    Spark.
     """
     one = tables_of(around_leaders(COUNT, max_postings=20), spark)
-    for settings, session in (
-        (around_leaders(COUNT), None),
-        ({**around_leaders(COUNT, max_postings=3), "spark": {PARTITIONS: "3"}}, spark),
-    ):
-        divided = tables_of(settings, session)
-        for name in ("pairs", "clusters", "members", "keep", "false_components"):
-            assert rows_of(one[name]) == rows_of(divided[name])
+    divided = (
+        tables_of({**around_leaders(COUNT, max_postings=3), "spark": {PARTITIONS: partitions}}, spark)
+        if int(partitions)
+        else tables_of(around_leaders(COUNT))
+    )
+    for name in ("pairs", "clusters", "members", "keep", "false_components"):
+        assert rows_of(one[name]) == rows_of(divided[name])
 
 
 def test_a_heavy_family_of_few_pairs_has_all_of_them(spark: SparkSession, tables_of: TablesOf) -> None:
