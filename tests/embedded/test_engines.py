@@ -1,6 +1,7 @@
 """Both engines make the same tables, row for row, and the same counts, with limits exceeded and records rejected.
 
-Kinds, measures, modes and formats are in `test_matrix`.
+Kinds, measures, modes and formats are in `test_matrix`, heavy sketches and stars that texts confirm in
+`run/test_families.py`.
 """
 
 import shutil
@@ -22,7 +23,8 @@ from nddup.settings import plan
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.spark.run import run_job
-from nddup.spark.steps import documents, one_task
+from nddup.spark.steps import clustering, documents, one_task
+from nddup.spark.steps.state import Job
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables import RESULTS
 from tests.embedded.edited_texts import make_texts, write_lines
@@ -44,19 +46,23 @@ CHOICES: dict[str, dict[str, Any]] = {
         "clusters.mode": "partition", "pairs.max_postings": 4,
     },
     "levels, long lists": {"sketch.kind": "mod-pow2", "clusters.mode": "components", "pairs.max_postings": 2},
-    "heavy, stars": {"pairs.max_postings": 3, "pairs.threshold": 0.6, "pairs.expand_limit": 3, "pairs.max_edges": 4},
-    "frequent, dear": {
-        "pairs.max_document_frequency": 9, "input.min_tokens": 2, "clusters.support": 60, "input.id_prefix": "source",
+    "heavy, stars, frequent, dear": {
+        "pairs.max_postings": 3, "pairs.threshold": 0.7, "pairs.expand_limit": 3, "pairs.max_edges": 1,
+        "pairs.max_document_frequency": 10, "input.min_tokens": 2, "clusters.support": 60, "input.id_prefix": "source",
         "clusters.max_sets": 1, "clusters.max_members": 1, "clusters.max_nodes": 1, "clusters.max_listed": 2,
     },
 }  # fmt: skip
 
-BY_ONE_TASK = {"heavy, stars", "frequent, dear"}
+BY_ONE_TASK = {"heavy, stars, frequent, dear"}
 """Choices that are also run with records numbered by the driver and one task for the rest, which `test_one_task` proves
 against the embedded engine without Spark."""
 
-BY_NIGHT = {"count", "share", "bands, heavy", "levels, long lists"}
-"""Choices whose limits others reach too, and whose measures and kinds are in `test_matrix`."""
+STREAMED = {*BY_ONE_TASK, "contained, long lists"}
+"""Choices whose graph is numbered by tables of its own, and streams through one task as that of a large run does."""
+
+BY_NIGHT = {"count", "share", "bands, heavy", "bands, unseen", "levels, long lists"}
+"""Choices whose limits others reach too, and whose measures and kinds are in `test_matrix`.
+`run/test_large_clusters.py` has bands by day."""
 
 OF_SPARK = {
     "fpgrowth_components", "fpgrowth_fits", "cut_clusters",
@@ -95,7 +101,8 @@ def make_tables(source: Path, config: Config) -> tuple[dict[str, pa.Table], dict
 def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and counts are equal for counts, shares, policies, bands, heavy sketches, frequent features and budgets.
 
-    So they are where the driver numbers the records, and one task does the rest (`BY_ONE_TASK`).
+    So they are where the driver numbers the records, and one task does the rest (`BY_ONE_TASK`), and where a graph is
+    not small (`STREAMED`). By containment, more sketches than one task takes are an error.
     """
     settings: dict[str, dict[str, Any]] = {"output": {"texts": 0, "report": False}}
     for key, value in CHOICES[choice].items():
@@ -106,15 +113,19 @@ def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str, mon
 
     tables, counted = make_tables(source, config)
     is_stopped_too = config.pairs.measure == "containment"
+    if choice in STREAMED:
+        monkeypatch.setattr(clustering, "FEW_EDGES", 0)
     if is_stopped_too:
         run_until(spark, [source], tmp_path / "run", settings, "pair")
         shutil.copytree(tmp_path / "run", tmp_path / "stopped")
+        _require_refused(lambda: run_job(spark, [str(source)], str(tmp_path / "run"), config, resume=True))
     run_job(spark, [str(source)], str(tmp_path / "run"), config, resume=is_stopped_too)
 
     _require_equal(tmp_path / "run", tables, counted)
     assert set(tables) == set(RESULTS) - {"texts"}
-    assert choice != "heavy, stars" or (config.pairs.confirm == "resemblance" and counted["led_components"] > 0)
-    if choice == "frequent, dear":
+    if choice in BY_ONE_TASK:
+        assert counted["components"] > counted["led_components"] > 0
+        assert any(tables["pairs"]["star"].to_pylist())
         assert len(counted["pruned_to"]) > 2
         assert min(counted["pairs_below_support"], counted["cut_clusters"], len(tables["clusters"])) > 0
     if plan.comparison_limits(config) is None:
@@ -155,6 +166,14 @@ def _require_stopped(run: Callable[[], object]) -> None:
     """Assert that without leaders, a list too long to compare in full fails the run."""
     with pytest.raises(CapacityError, match=r"more than pairs\.max_comparisons \(1\) comparisons"):
         run()
+
+
+def _require_refused(run: Callable[[], object]) -> None:
+    """Assert that a graph by containment of more sketches than one task takes fails the run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Job, "most_nodes", lambda _job, _bits: 5)
+        with pytest.raises(CapacityError, match=r"^\d+ distinct sketches, more than the 5 that one task takes"):
+            run()
 
 
 def _lexicon_of(metrics: RunMetrics) -> dict[str, int]:

@@ -57,7 +57,7 @@ def test_components_given_by_leaders_are_those_of_the_embedded_engine(spark: Spa
     `embedded/test_engines.py` compares runs where resemblance decides, and `embedded/test_confirmed_pairs.py` the
     embedded engine with the definitions.
     """
-    case = draw_together(range(30, 42))._replace(confirm="edit")
+    case = draw_together(range(30, 36))._replace(confirm="edit")
     pairs = {**case.settings["pairs"], "max_edges": 2, "max_postings": 3}
     config = build_config({**case.settings, "pairs": pairs, "output": {"report": False}}, origin="test")
     path = write(case, tmp_path)

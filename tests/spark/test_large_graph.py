@@ -16,7 +16,6 @@ from scipy.sparse.csgraph import connected_components
 from nddup.checking.check_run import check_run
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
-from nddup.errors import CapacityError
 from nddup.ground.metrics import RunMetrics
 from nddup.mining import cluster_modes
 from nddup.mining.pair_graph import GRAPH_BITS
@@ -48,6 +47,8 @@ SETTINGS: dict[str, Any] = {
 def chains_and_a_family(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A long chain of windows in random order, a family with many maximal sets, a short chain, equal texts, one alone.
 
+    And a chain in the order of preference: each round of the keep-list decides only its first three.
+
     Beside it is `begun`, a run that ended before its third stage; the tests resume it from its documents and pairs.
     """
     random = np.random.default_rng(3)
@@ -57,6 +58,7 @@ def chains_and_a_family(spark: SparkSession, tmp_path_factory: pytest.TempPathFa
         texts.append(" ".join(f"slot{n}" if is_kept else f"own{member}x{n}" for n, is_kept in enumerate(kept)))
     texts += [" ".join(f"z{word}" for word in range(4 * n, 4 * n + 20)) for n in range(3)]
     texts += [texts[0], texts[75], "alone " * 3]
+    texts += [" ".join(f"y{word}" for word in range(4 * n, 4 * n + 20)) for n in range(9)]  # d102 to d110
     pages = write_texts(tmp_path_factory.mktemp("large") / "a.jsonl", {f"d{n}": text for n, text in enumerate(texts)})
     run_until(spark, [pages], pages.parent / "begun", SETTINGS, "cluster")
     return pages
@@ -101,6 +103,7 @@ def spread_run(spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, m
     return make
 
 
+@pytest.mark.nightly  # by day `embedded/test_engines.py` streams two graphs, and `run/test_resume.py` has FP-Growth
 def test_streamed_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, supported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,69 +116,15 @@ def test_streamed_the_tables_are_the_same(
     tables, counts = tables_and_counts(spark, chains_and_a_family, tmp_path / "run", support=14)
 
     assert tables == sorted_tables(supported)
-    assert counts["components"] == 3
+    assert counts["components"] == 4
     assert counts["fpgrowth_components"] == counts["fpgrowth_fits"] == 1
     told = notes(RunMetrics.read(json.loads((tmp_path / "run" / "metrics.json").read_text())))
-    assert any(note.startswith("FP-Growth mined 1 component, the pivot miner 2 that are larger") for note in told)
+    assert any(note.startswith("FP-Growth mined 1 component, the pivot miner 3 that are larger") for note in told)
     assert {path.name for path in (tmp_path / "run" / "_stages").iterdir() if path.is_dir()} <= KEPT
 
 
-def test_a_containment_is_streamed_or_refused(
-    spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By containment, the tables are the embedded engine's; more sketches than one task takes are an error."""
-    settings = {
-        "shingle": {"length": 1},
-        "sketch": {"kind": "mod-m", "modulus": 1},
-        "pairs": {"measure": "containment", "threshold": 0.5},
-        "clusters": {"mode": "partition"},
-    }
-    run_locally([str(chains_and_a_family)], str(tmp_path / "at once"), build_config(settings, origin="test"))
-    monkeypatch.setattr(clustering, "FEW_EDGES", 0)
-
-    run_until(spark, [chains_and_a_family], tmp_path / "streamed", settings, "cluster")
-    shutil.copytree(tmp_path / "streamed", tmp_path / "refused")
-    run_over(spark, [chains_and_a_family], tmp_path / "streamed", settings, resume=True)
-
-    assert sorted_tables(tmp_path / "streamed") == sorted_tables(tmp_path / "at once")
-    monkeypatch.setattr(Job, "most_nodes", lambda _job, _bits: 90)
-    with pytest.raises(CapacityError, match=r"^\d+ distinct sketches, more than the 90 that one task takes"):
-        run_over(spark, [chains_and_a_family], tmp_path / "refused", settings, resume=True)
-
-
-@pytest.mark.parametrize("max_postings", first(1, [4, 10_000]))
-def test_in_rounds_the_tables_are_the_same(
-    spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_postings: int
-) -> None:
-    """Families and the graph in rounds, by stars, give the embedded engine's tables, with and without heavy sketches.
-
-    The keep-list takes one round, and one task for the rest.
-    """
-    limits = {"max_edges": 120, "max_postings": max_postings}
-    settings = {**SETTINGS, "pairs": {**SETTINGS["pairs"], **limits}}
-    at_once = run_locally([str(chains_and_a_family)], str(tmp_path / "at once"), build_config(settings, origin="test"))
-    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost, _nodes: 100)
-    monkeypatch.setattr(clustering, "FEW_EDGES", 0)
-    monkeypatch.setattr(Job, "most_nodes", lambda _job, bits: 0 if bits == GRAPH_BITS else 10_000)
-    monkeypatch.setattr(clustering, "KEEP_ROUNDS", 1)
-
-    shutil.copytree(chains_and_a_family.parent / "begun", tmp_path / "in rounds")
-    in_rounds = run_over(spark, [chains_and_a_family], tmp_path / "in rounds", settings, resume=True)
-
-    assert sorted_tables(tmp_path / "in rounds") == sorted_tables(tmp_path / "at once")
-    assert at_once["stages"]["clusters"]["led_components"] == in_rounds["stages"]["clusters"]["led_components"] > 0
-    assert (at_once["stages"]["pairs"]["crowd"] > 0) == (max_postings == 4)
-    assert not list((tmp_path / "in rounds" / "_stages").glob("*-*/"))  # the tables of the rounds are dropped
-
-
-def test_in_shares_the_tables_are_the_same(
-    spark: SparkSession, chains_and_a_family: Path, supported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two components in shares of nine give the same tables, with the graph and the whole keep-list made in rounds.
-
-    The order of the nodes has one part per node, and as many parts without a node. Sets of shares reach
-    `clusters.support`; pairs that share fewer features are counted.
-    """
+def scatter_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the order of the nodes one part per node, and as many parts without a node."""
     order_nodes = graph.order_nodes
 
     def scattered(*tables: DataFrame, **how: Any) -> DataFrame:  # noqa: ANN401
@@ -183,6 +132,54 @@ def test_in_shares_the_tables_are_the_same(
         return order_nodes(*tables, **how).withColumn("part", 2 * place).withColumn("row", F.lit(0).cast("long"))
 
     monkeypatch.setattr(graph, "order_nodes", scattered)
+
+
+@pytest.mark.parametrize("max_postings", first(1, [4, 10_000]))
+def test_in_rounds_and_shares_the_tables_are_the_same(
+    spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_postings: int
+) -> None:
+    """Families and the graph in rounds, by stars, give the embedded engine's tables, with and without heavy sketches.
+
+    The keep-list takes two rounds, and one task for the rest; a component is in shares of nine. Sets of shares reach
+    `clusters.support`; pairs that share fewer features are counted.
+    """
+    limits = {"max_edges": 150, "max_postings": max_postings}
+    settings = {**SETTINGS, "pairs": {**SETTINGS["pairs"], **limits}, "clusters": {"support": 14}}
+    at_once = run_locally([str(chains_and_a_family)], str(tmp_path / "at once"), build_config(settings, origin="test"))
+    monkeypatch.setattr(Job, "most_edges", lambda _job, _cost, _nodes: 100)
+    monkeypatch.setattr(plan, "SHARE_NODES", 9)
+    monkeypatch.setattr(clustering, "FEW_EDGES", 0)
+    monkeypatch.setattr(Job, "most_nodes", lambda _job, bits: 0 if bits == GRAPH_BITS else 10_000)
+    monkeypatch.setattr(clustering, "KEEP_ROUNDS", 2)
+    scatter_nodes(monkeypatch)
+    rest: list[int] = []
+    decide_rest = graph.decide_rest
+
+    def decide(undecided: DataFrame, nodes: int) -> DataFrame:
+        rest.append(nodes)
+        return decide_rest(undecided, nodes)
+
+    monkeypatch.setattr(graph, "decide_rest", decide)
+
+    shutil.copytree(chains_and_a_family.parent / "begun", tmp_path / "in rounds")
+    in_rounds = run_over(spark, [chains_and_a_family], tmp_path / "in rounds", settings, resume=True)
+
+    assert sorted_tables(tmp_path / "in rounds") == sorted_tables(tmp_path / "at once")
+    whole, counts = (metrics["stages"]["clusters"] for metrics in (at_once, in_rounds))
+    assert whole["led_components"] == counts["led_components"] > 0
+    assert (at_once["stages"]["pairs"]["crowd"] > 0) == (max_postings == 4)
+    assert counts["pairs_below_support"] == whole["pairs_below_support"] > 60
+    assert (counts["spread_components"], len(rest)) == (1, 1)
+    assert counts["shares"] > 5
+    assert not list((tmp_path / "in rounds" / "_stages").glob("*-*/"))  # the tables of the rounds are dropped
+
+
+@pytest.mark.nightly  # by day one component in shares is in the test above
+def test_in_shares_the_tables_are_the_same(
+    spark: SparkSession, chains_and_a_family: Path, supported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two components in shares of nine give the same tables, with the graph and the whole keep-list made in rounds."""
+    scatter_nodes(monkeypatch)
     monkeypatch.setattr(plan, "SHARE_NODES", 9)
     monkeypatch.setattr(clustering, "FEW_EDGES", 0)
     monkeypatch.setattr(Job, "most_nodes", lambda _job, _bits: 0)
@@ -214,6 +211,7 @@ def test_shares_past_their_budget_keep_their_promise(
     assert 60 < len(set(chain) & set(tables["clusters"])) < len(chain)
 
 
+@pytest.mark.nightly  # by day shares are listed and led; `embedded/test_shares.py` has covers of shares
 def test_a_cover_is_made_in_shares_too(spread_run: Run) -> None:
     """With `clusters.mode: cover`, spread components get covers too."""
     tables, _ = spread_run(mode="cover")
@@ -221,6 +219,7 @@ def test_a_cover_is_made_in_shares_too(spread_run: Run) -> None:
     assert all("coverage='pairs'" in row or "size=2" in row for row in tables["clusters"])
 
 
+@pytest.mark.nightly  # by day the run in rounds contracts families and its graph
 def test_stars_are_the_components(spark: SparkSession) -> None:
     """Contracting paths, stars and random edges gives SciPy's components, in few rounds even for a long path."""
     random = np.random.default_rng(5)
