@@ -29,16 +29,16 @@ FEW = ("passages.min_tokens=6", "output.kept=jsonl", "passages.min_left=3", "out
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with 150 texts of few words, some without ids or with one of another, a page, and a broken record.
+    """A folder with 70 texts of few words, some without ids or with one of another, a page, and a broken record.
 
     And two texts that end without a line end, of which one is a copy.
     """
     chance = Random(3)  # noqa: S311 - texts
     folder = tmp_path_factory.mktemp("texts")
     rows: list[dict[str, object]] = [{"id": "three.jsonl#2", "text": "1 2 0 1 2 0 1 1"}, {"text": "a " * 200}]
-    for _ in range(150):
+    for _ in range(70):
         text = " ".join(str(chance.randrange(3)) for _ in range(chance.randrange(60)))
-        known: dict[str, object] = {"id": f"d{chance.randrange(140)}"} if chance.random() < 0.8 else {}
+        known: dict[str, object] = {"id": f"d{chance.randrange(65)}"} if chance.random() < 0.8 else {}
         rows.append(known | {"text": text})
     rows.append({"id": "ä", "text": "é " * 120})
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
@@ -82,10 +82,10 @@ def test_tables_and_summary_are_those_of_the_embedded_engine(
     A file holds the kept lines of so many consecutive records.
     """
     for module in (passages_output, inputs_given):
-        monkeypatch.setattr(module, "FILE_RECORDS", 40)
+        monkeypatch.setattr(module, "FILE_RECORDS", 20)
     held, (_, _, views) = checkpoints(spark), left_by(spark, set())
     shuffles = files_of(spark, "shuffle")
-    config = load_config(None, [*FEW, "spark.sql.shuffle.partitions=7"])
+    config = load_config(None, [*FEW, "spark.sql.shuffle.partitions=3"])
     here = find_here([texts], tmp_path / "here", *FEW)
     said = capsys.readouterr().out.splitlines()[:-1]
     adaptive = set_to(spark, {"spark.sql.adaptive.enabled": "true"})
@@ -112,7 +112,7 @@ def test_two_tasks_within_documents_and_preferred_sources(spark: "SparkSession",
 
     The files without what is cut have the same bytes, those of which nothing is left are missing, and the page is one.
     """
-    output = ("output.kept=as-input", "output.report=true", "input.limit=152")
+    output = ("output.kept=as-input", "output.report=true", "input.limit=72")
     given = (*FEW, *output, "passages.within=true", "keep.prefer=[page*]")
     there = find(spark, [texts], tmp_path / "there", *given, "spark.sql.shuffle.partitions=2")
     assert there == find_here([texts], tmp_path / "here", *given)
