@@ -50,7 +50,9 @@ def evaluated(opened: Opened, truth: Path, options: Options) -> dict[str, str]:
     return {"printed": describe(evaluation, "run")} | {file.name: file.read_text() for file in files}
 
 
-@pytest.mark.parametrize(("name", "listed"), [("pairs.csv", 0), ("groups.jsonl", 1000)])
+@pytest.mark.parametrize(
+    ("name", "listed"), [("groups.jsonl", 1000), pytest.param("pairs.csv", 0, marks=pytest.mark.nightly)]
+)
 def test_evaluate(spark: SparkSession, finished: Path, name: str, listed: int) -> None:
     """Text and files are byte for byte equal: scored pairs, groups listed or only counted, carriage returns."""
     truth, options = finished.parent / name, Options(listed=listed, written=3)

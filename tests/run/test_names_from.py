@@ -99,6 +99,7 @@ def test_names_of_a_version_of_a_repository(spark: "SparkSession", capsys: pytes
     assert not Path("new").exists()
 
 
+@pytest.mark.nightly  # by day Spark takes the names of a version of a repository
 def test_spark_gives_the_same_names(spark: "SparkSession") -> None:
     """A run on Spark, with the names of one of this machine."""
     here = Path.cwd()

@@ -37,6 +37,7 @@ from nddup.spark.scan import scan
 from nddup.spark.schemas import schema_of
 from nddup.spark.session_files import Storage
 from nddup.tables import FILES
+from tests.samples_by_night import first
 
 DATA = st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xef\xbb\xbf", b"bc", b"\0"]), min_size=1).map(b"".join)
 
@@ -190,7 +191,7 @@ def records(spark: SparkSession, *inputs: str) -> tuple[list[str], list[str]]:
     return sorted(map(str, found.collect())), sorted(map(str, contents.collect()))
 
 
-@pytest.mark.parametrize("broadcast", [heavy_keys.MOST_BROADCAST, 2])
+@pytest.mark.parametrize("broadcast", first(1, [2, heavy_keys.MOST_BROADCAST]))
 def test_files_of_another_file_system_are_read_as_local_ones(
     spark: SparkSession, tmp_path: Path, remote: str, monkeypatch: pytest.MonkeyPatch, broadcast: int
 ) -> None:

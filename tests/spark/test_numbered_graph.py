@@ -105,7 +105,7 @@ def test_the_last_task_of_the_rounds_removes_what_the_definition_removes(graph: 
     assert removed == np.flatnonzero(~expected).tolist()
 
 
-@pytest.mark.parametrize("least", [None, 0.5])
+@pytest.mark.parametrize("least", [None, pytest.param(0.5, marks=pytest.mark.nightly)])
 def test_the_graph_is_the_same(spark: SparkSession, least: float | None) -> None:
     """A graph of few edges has the columns of a large one: of many random components, some led, with ties."""
     random = np.random.default_rng(7)
