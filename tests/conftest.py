@@ -27,7 +27,7 @@ READING = {"test_long_records", "test_hadoop_files"}
 """Modules of these folders that prove how Spark reads: one task does the rest, for a tenth of the CPU time."""
 
 # Each random test draws the same in every run, and nothing is stored that a later run would draw from; `make explore`
-# chooses the second profile, with a seed.
+# chooses the second profile, with a seed and more examples.
 settings.register_profile("nddup", deadline=None, derandomize=True, database=None, max_examples=40)
 settings.register_profile("explore", deadline=None, derandomize=False, database=None)
 settings.load_profile("nddup")

@@ -24,7 +24,7 @@ def test_its_estimate_is_ours(run: Run) -> None:
     """The estimate of datasketch for two documents is the run's resemblance: equal slots divided by all slots."""
     from datasketch import LeanMinHash  # noqa: PLC0415 - a second to load
 
-    names = [name for name, text in texts().items() if text.strip()][:12]
+    names = [name for name, text in texts().items() if text.strip()][:7]
     assert isinstance(run.minhash("f0v0"), LeanMinHash)
     for a, b in combinations(names, 2):
         assert run.minhash(a).jaccard(run.minhash(b)) == run.explain_pair(a, b).resemblance

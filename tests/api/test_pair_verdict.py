@@ -43,7 +43,7 @@ def listed_in(run: Run) -> set[tuple[str, str]]:
     return {pair for pair in rows if set(pair) <= set(FAMILY)}
 
 
-@pytest.mark.parametrize("name", every(4, [*RUNS, *CHECKED]))
+@pytest.mark.parametrize("name", every(6, [*RUNS, *CHECKED]))
 def test_every_two_documents(name: str, tmp_path: Path) -> None:
     """For every kind the verdict agrees with `pairs`, and the numbers equal those of the definition and of the row."""
     run = make_run(tmp_path, settings_of(name) | {"pairs.max_edges": 10**6, "pairs.max_postings": 10**4})

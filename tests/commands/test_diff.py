@@ -1,6 +1,8 @@
 """`nddup diff` as a command: what is printed first, exit statuses, versions of a repository, and what is refused."""
 
+import contextlib
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,13 +21,22 @@ EARLIER = {"a": WORDS, "b": f"{WORDS} more", "c": "quite another text of a few w
 LATER = {"a": WORDS, "b": "a text of its own, with nothing of before", "c": EARLIER["c"], "d": f"{WORDS} than that"}
 
 
-@pytest.fixture(autouse=True)
-def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two runs, and a repository with a version for each."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder with two runs and their inputs."""
+    folder = tmp_path_factory.mktemp("made")
     config = build_config({"output": {"report": False}}, origin="test")
-    for name, texts in (("before", EARLIER), ("after", LATER)):
-        run_locally([str(write_texts(Path(f"{name}.jsonl"), texts))], name, config)
+    with contextlib.chdir(folder):
+        for name, texts in (("before", EARLIER), ("after", LATER)):
+            run_locally([str(write_texts(Path(f"{name}.jsonl"), texts))], name, config)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _runs(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copy the two runs into the current folder."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
 
 
 def test_counts_and_exit_statuses(capsys: pytest.CaptureFixture[str]) -> None:

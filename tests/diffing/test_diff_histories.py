@@ -139,7 +139,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, State]:
     return run_state(state, tmp_path_factory.mktemp("base"), "before"), state
 
 
-@pytest.mark.parametrize("kind", every(2, CHANGES))
+@pytest.mark.parametrize("kind", every(3, CHANGES))
 def test_one_change_alone_has_its_own_causes(kind: str, base: tuple[str, State], tmp_path: Path) -> None:
     """A run that differs in one thing only has verdicts with causes of that, and no others."""
     before, earlier = base

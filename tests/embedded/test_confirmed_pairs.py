@@ -41,7 +41,7 @@ def test_characters_are_compared_where_shingles_are_of_characters(confirm: str) 
     assert len(run.pairs)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", first(2, range(4)))
 def test_a_higher_threshold_needs_no_text(seed: int) -> None:
     """Recomputed with a higher threshold, all tables are those of a fresh run; a lower one is refused."""
     case = draw_case(seed)._replace(confirm="resemblance", threshold=0.6)

@@ -22,7 +22,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-@pytest.mark.parametrize("step", [30, pytest.param(1, marks=pytest.mark.nightly)], ids=["sample", "every write"])
+@pytest.mark.parametrize("step", [40, pytest.param(1, marks=pytest.mark.nightly)], ids=["sample", "every write"])
 def test_a_night_is_killed_at_a_write(tmp_path: Path, step: int) -> None:
     source = tmp_path / "source"
     write_batches(source / "in")

@@ -52,7 +52,7 @@ def pairs_in(table: pa.Table) -> set[frozenset[str]]:
     return once(frozenset(row) for row in zip(table["doc_a"].to_pylist(), table["doc_b"].to_pylist(), strict=True))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", every(2, KINDS))
 @settings(max_examples=examples(4, 8), deadline=None)
 @given(seed=ANY, number=st.integers(2, 45), max_postings=st.integers(2, 9), max_edges=st.integers(1, 60))
 def test_the_definition(kind: str, seed: int, number: int, max_postings: int, max_edges: int) -> None:
@@ -105,7 +105,7 @@ def test_at_the_limit(kind: str, max_postings: int, seeds: range) -> None:
     assert met > len(seeds) // 2
 
 
-@pytest.mark.parametrize("kind", LED)
+@pytest.mark.parametrize("kind", every(2, LED))
 @settings(max_examples=examples(2, 6), deadline=None)
 @given(
     seed=ANY,

@@ -78,7 +78,7 @@ BY_DAY = {"lexicon"}
 collection. `test_engines` has prefixes, bands and any number of features; `make nightly` tries the other kinds."""
 
 
-WHOLE = 25
+WHOLE = 14
 """The first cells, of which each meets many values for the first time; of the others `make test` tries every third."""
 
 

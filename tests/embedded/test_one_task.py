@@ -21,7 +21,7 @@ from nddup.settings.schema import Config
 from nddup.tables import TEXTS
 from tests.embedded.confirmed_texts import draw_together
 from tests.embedded.edited_texts import make_texts
-from tests.samples_by_night import examples
+from tests.samples_by_night import every, examples
 
 MEMORY = 4 << 30
 
@@ -101,7 +101,7 @@ CHOICES: list[dict[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("choice", every(2, CHOICES))
 def test_the_task_gives_what_the_engine_gives(choice: dict[str, dict[str, Any]]) -> None:
     """Texts that confirm, edits, no texts, leaders and losses, keys and budgets; ids forced."""
     config, texts = build_config(choice, origin="test"), texts_of(make_texts(1))

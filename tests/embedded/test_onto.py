@@ -122,7 +122,7 @@ def leave_out(folder: Path, night: int, gone: set[str]) -> None:
         write_rows(target, [{**json.loads(lines[row["record"] - 1]), "id": row["doc_id"]} for row in of])
 
 
-@pytest.mark.parametrize("number", first(4, [2, 5, 6, 10, 0, 1, 3, 4, 7, 8, 9, 11]))
+@pytest.mark.parametrize("number", first(3, [5, 6, 10, 0, 1, 2, 3, 4, 7, 8, 9, 11]))
 def test_nights_have_the_tables_of_one_run(tmp_path: Path, number: int) -> None:
     make_history(tmp_path, number, DRAWN[number], 3)
 
@@ -202,7 +202,7 @@ def test_a_night_of_pages_goes_onto_pages(tmp_path: Path) -> None:
     assert sorted_tables(tmp_path / "new") == sorted_tables(tmp_path / "fresh")
 
 
-@pytest.mark.parametrize("mode", ["partition", "all"])
+@pytest.mark.parametrize("mode", first(1, ["all", "partition"]))
 def test_a_night_beside_a_family_at_its_limits_is_sound(tmp_path: Path, mode: str) -> None:
     """Counts that no table tells are those of the run before, where its families did not change."""
     words = [f"w{n}" for n in range(80)]

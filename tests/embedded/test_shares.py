@@ -57,7 +57,7 @@ def _small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nddup.settings.plan.SHARE_NODES", SHARE_NODES)
 
 
-@pytest.mark.parametrize("seed", first(2, range(4)))
+@pytest.mark.parametrize("seed", first(1, range(4)))
 @pytest.mark.parametrize(
     ("mode", "passed", "coverage"),
     [("all", 0, "all"), ("cover", 0, "pairs"), ("all", 1, "pairs"), ("all", COVER_SHARE, "documents")],

@@ -143,7 +143,7 @@ def require_around_leaders(folder: Path, clusters: Sets, maximal: Sets) -> None:
 
 
 @pytest.mark.thorough
-@trying(max_examples=examples(6, 12))
+@trying(max_examples=examples(4, 12))
 @given(choice=st.sampled_from(sorted(CHOICES)), seeds=SEEDS, support=st.integers(4, SIZE))
 def test_clusters_are_the_maximal_sets_of_that_support(choice: str, seeds: set[int], support: int) -> None:
     """Equal documents whose other near-duplicates share too little are a cluster; a check of the run breaks nothing."""
@@ -167,7 +167,7 @@ CONTAINED = {**partition(measure="containment", threshold=0.7), "sketch": {"kind
 
 
 @pytest.mark.thorough
-@trying(max_examples=examples(4, 6))
+@trying(max_examples=examples(3, 6))
 @given(settings=st.sampled_from([partition(), partition(max_edges=2), CONTAINED]), seeds=SEEDS)
 def test_the_kept_document_represents_its_star(settings: dict[str, Any], seeds: set[int]) -> None:
     """A partition's clusters are the stars of the keep-list, each represented by its kept document; `check` agrees."""

@@ -12,6 +12,7 @@ from nddup.matching.bitmaps import make_bitmaps
 from nddup.matching.cliques import _differences, _radius, connect_cliques
 from nddup.matching.overlap_join import NO_LIMIT, ConnectedPairs, Prefixes, Probes, begin_count, find_large
 from nddup.matching.threshold import Threshold, compare_sketches
+from tests.samples_by_night import examples
 
 RULES = {
     "resemblance": Threshold("resemblance", 7, 10, is_count=False, size=40),
@@ -58,7 +59,7 @@ def is_pair(sketches: Ragged, a: int, b: int, threshold: Threshold) -> bool:
 
 
 @by_rule
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25, 60), deadline=None)
 @given(seed=ANY, changes=st.integers(0, 20), ids=st.integers(30, 80), max_edges=st.integers(1, 100))
 def test_all_pairs_of_a_clique_are_pairs(rule: str, seed: int, changes: int, ids: int, max_edges: int) -> None:
     """Two families and single sketches, loose or tight: what is connected is counted, and each two of it are a pair."""
@@ -75,7 +76,7 @@ def test_all_pairs_of_a_clique_are_pairs(rule: str, seed: int, changes: int, ids
 
 
 @by_rule
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80, 200), deadline=None)
 @given(seed=ANY, ids=st.integers(20, 60), least=st.integers(20, 40))
 def test_the_radius_holds_for_any_two(rule: str, seed: int, ids: int, least: int) -> None:
     """Two sketches that lose their smallest ids, or others, and gain ids, each within the radius, are a pair."""

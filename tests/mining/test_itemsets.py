@@ -22,7 +22,7 @@ from tests.mining.mining_problems import (
     mine,
     perturbed,
 )
-from tests.samples_by_night import first
+from tests.samples_by_night import examples, first
 
 Found = set[tuple[Members, int]]
 
@@ -94,7 +94,7 @@ forms = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100, 300), deadline=None)
 @given(problem=forms, min_support=st.integers(0, 6))
 def test_miner_meets_the_definition(problem: Problem, min_support: int) -> None:
     """The miner returns exactly the maximal sets of the definition, each once, in order, with their supports."""

@@ -17,7 +17,7 @@ from nddup.mining.family_pairs import Component, FamilyPairs, lead
 from nddup.mining.itemsets import Itemsets
 from nddup.mining.leader_clusters import Known, follow_leaders
 from nddup.mining.pair_graph import keep_first
-from tests.samples_by_night import first
+from tests.samples_by_night import examples, first
 
 Sketches = list[list[int]]
 Pairs = dict[tuple[int, int], Fraction]
@@ -167,7 +167,7 @@ id_lists = st.lists(st.frozensets(st.integers(0, 11), min_size=1, max_size=10), 
 
 
 @pytest.mark.thorough
-@settings(max_examples=300)
+@settings(max_examples=examples(100, 300))
 @given(
     sets=id_lists,
     numerator=st.integers(5, 20),

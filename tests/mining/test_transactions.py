@@ -20,7 +20,7 @@ from nddup.mining.frequent_sets import choose_columns, find_pairs, mine_context
 from nddup.mining.itemsets import Itemsets, mine_component
 from nddup.reading.markup import strip_markup
 from nddup.sketching.min_s import sketch_texts
-from tests.samples_by_night import first
+from tests.samples_by_night import examples, first
 
 Transactions = Sequence[frozenset[int]]
 Found = set[tuple[tuple[int, ...], int]]
@@ -93,7 +93,7 @@ def test_maximal_sets_meet_the_definition(transactions: Transactions, support: i
     assert as_set(mine_context(as_context(transactions), support).itemsets) == define_maximal(transactions, support)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(100, 400))
 @given(transactions=contexts, support=st.integers(1, 6))
 def test_closed_sets_meet_the_definition(transactions: Transactions, support: int) -> None:
     """The miner returns exactly the closed sets, with their supports."""

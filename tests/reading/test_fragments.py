@@ -127,12 +127,12 @@ def test_a_thousand_fragments_are_stripped() -> None:
 
 
 def test_source_files_lose_tags_at_most() -> None:
-    """Of 1,000 source files of Python's library and of packages hardly any has a tag, and words outside them stay."""
+    """Of 500 source files of Python's library and of packages hardly any has a tag, and words outside them stay."""
     places = sysconfig.get_paths()
     folders = [Path(places["purelib"]) / name for name in ("numpy", "pyarrow", "duckdb", "lxml", "pydantic", "yaml")]
     files = (file for folder in (Path(places["stdlib"]), *folders) for file in sorted(folder.rglob("*.py")))
     changed = lost = total = 0
-    for file in islice((file for file in files if "site-packages" not in file.parts or file in folders), 1_000):
+    for file in islice((file for file in files if "site-packages" not in file.parts or file in folders), 500):
         text = file.read_text("utf-8", "replace")
         before, after = tokenise(text), tokens(text)
         changed += before != after
@@ -142,7 +142,7 @@ def test_source_files_lose_tags_at_most() -> None:
         marked = Counter(tokenise(" ".join([*glued, *re.findall(r"<[^<>]*>", text)])))
         assert Counter(before) - Counter(after) <= marked, file
 
-    assert changed < 50
+    assert changed < 25
     assert lost < total / 250
 
 

@@ -4,6 +4,7 @@ import gzip
 import lzma
 import random
 import zlib
+from collections.abc import Callable
 
 import brotli  # type: ignore[import-untyped]  # FastWARC requires it
 import pytest
@@ -29,12 +30,12 @@ def raw_deflate(data: bytes) -> bytes:
     return zlib.compress(data)[2:-4]
 
 
-ENCODERS = {
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "x-gzip": gzip.compress,
     "deflate": zlib.compress,
     "Deflate": raw_deflate,
-    "br": brotli.compress,
+    "br": lambda data: brotli.compress(data, quality=5),
     "zstd": zstandard.ZstdCompressor().compress,
     "chunked": chunked,
     "identity": bytes,

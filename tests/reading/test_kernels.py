@@ -10,7 +10,7 @@ import pytest
 
 from bench.fuzz_kernels import KERNELS, checked_fuzz, fuzz_kernels, is_kernel, kernels_of_bytes
 
-DEAR = {"tokens and sketches", "shingles of another collection", "words"}
+DEAR = {"tokens and sketches", "shingles of another collection", "words", "passages"}
 """Entries whose kernels take most of the time of the compiler."""
 
 

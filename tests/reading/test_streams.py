@@ -31,7 +31,7 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
     "gzip": gzip.compress,
     "bz2": bz2.compress,
-    "xz": lzma.compress,
+    "xz": lambda data: lzma.compress(data, preset=1),
     "zstd": lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data),
 }
 

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
 from tests.report.made_reports import make_shown, write_to
 from tests.report.opened_reports import CLUSTERS, EVALUATION, HOSTILE, ODD, OPTIONS, RISKY, SCRIPTS, Watched
@@ -37,12 +37,22 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 expect.set_options(timeout=20_000)
+DESK: ViewportSize = {"width": 1280, "height": 900}
+
+
+@pytest.fixture(scope="session")
+def desktop(browser: Browser) -> Iterator[Watched]:
+    """Open a desktop-sized page for all tests: one of its own would cost a test more than what it looks at."""
+    made = Watched(browser, viewport=DESK)
+    yield made
+    made.context.close()
 
 
 @pytest.fixture
-def watched(browser: Browser) -> Iterator[Watched]:
-    """Open a desktop-sized page; the test fails if it logs, throws, opens a dialog, or requests anything but files."""
-    made = Watched(browser, viewport={"width": 1280, "height": 900})
-    yield made
-    made.context.close()
-    assert made.faults == []
+def watched(desktop: Watched) -> Iterator[Watched]:
+    """Give a test the desktop; it fails if the page logs, throws, opens a dialog, or requests anything but files."""
+    desktop.page.set_viewport_size(DESK)
+    desktop.faults.clear()
+    yield desktop
+    desktop.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+    assert desktop.faults == []

@@ -18,9 +18,10 @@ from tests.counted_rows import once_each
 from tests.embedded.confirmed_texts import draw_together
 from tests.finished_runs import write_texts
 from tests.report.opened_reports import Watched
+from tests.samples_by_night import first
 
 
-@pytest.fixture(scope="module", params=["none", "edit"])
+@pytest.fixture(scope="module", params=first(1, ["edit", "none"]))
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a run at a low threshold over families of texts, with its report; few texts are stored for clusters."""
     folder, case = tmp_path_factory.mktemp("borderline"), draw_together(range(12))

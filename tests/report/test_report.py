@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from nddup.report.data import compared_by
 from nddup.sketching.respelling import IGNORED
@@ -149,7 +149,7 @@ def test_the_command_that_reads_texts_again_is_named(watched: Watched, address: 
 
 
 @pytest.mark.parametrize("ignore", [(), tuple(IGNORED)])
-def test_shared_shingles_are_those_of_the_run(browser: Browser, address: str, ignore: tuple[str, ...]) -> None:
+def test_shared_shingles_are_those_of_the_run(watched: Watched, address: str, ignore: tuple[str, ...]) -> None:
     """The browser's tokens and shingles equal Python's in many scripts; its steps cover both texts in order."""
     texts = [
         "Ёлка растёт в лесу, ёлка РАСТЁТ в лесу; 薔薇は薔薇である ok_1 x², Ⅷ٣",
@@ -159,7 +159,6 @@ def test_shared_shingles_are_those_of_the_run(browser: Browser, address: str, ig
         WORDS, EDITED, "", "a a a a a a a b a a a a a", "a a a a b a a a a a a a a a", "x\ufffdy \u202eab",
         " ".join(f"w{n % 37}" for n in range(900)), " ".join(f"w{n % 41}" for n in range(900)),
     ]  # fmt: skip
-    watched = Watched(browser)
     page = watched.open(address)
     found = page.evaluate(
         """([texts, shingle]) => texts.flatMap((a) => texts.map((b) => {
@@ -172,11 +171,18 @@ def test_shared_shingles_are_those_of_the_run(browser: Browser, address: str, ig
     def shingles(tokens: list[str]) -> set[tuple[str, ...]]:
         return {tuple(tokens[at : at + 5]) for at in range(0, max(1, len(tokens) - 4), 2)} if tokens else set()
 
+    tokens = [tokenise(text, ignore) for text in texts]
+    sets = [shingles(words) for words in tokens]
+    pieces = [found[number * len(texts)]["pieces"] for number in range(len(texts))]
+    assert [[tokenise(piece, ignore) for piece in some] for some in pieces] == [
+        [[word] for word in one] for one in tokens
+    ]
     for number, made in enumerate(found):
-        one, other = (tokenise(text, ignore) for text in (texts[number // len(texts)], texts[number % len(texts)]))
+        a, b = divmod(number, len(texts))
+        one, other = tokens[a], tokens[b]
         assert made["words"] == one
-        assert [tokenise(piece, ignore) for piece in made["pieces"]] == [[word] for word in one]
-        assert (made["inA"], made["common"]) == (len(shingles(one)), len(shingles(one) & shingles(other)))
+        assert made["pieces"] == pieces[a]
+        assert (made["inA"], made["common"]) == (len(sets[a]), len(sets[a] & sets[b]))
         at = [0, 0]
         for step in made["steps"]:
             assert [step["a"][0], step["b"][0]] == at
@@ -184,4 +190,3 @@ def test_shared_shingles_are_those_of_the_run(browser: Browser, address: str, ig
             equal = one[slice(*step["a"])] == other[slice(*step["b"])]
             assert equal or not step["same"]
         assert at == [len(one), len(other)]
-    watched.context.close()

@@ -2,7 +2,7 @@
 
 SOURCE is a repository; for `night` it holds a finished run `old` and a batch `in/b`, which goes onto it as `new`.
 For each verb a copy, FOLDER/VERB/n, is changed by a process that is killed at its n-th write, for every n that is a
-multiple of STEP or one of the last five. One copy more, of the highest number, is changed by a process that finishes.
+multiple of STEP or one of the last four. One copy more, of the highest number, is changed by a process that finishes.
 
 A write is anything that changes the disk: a file or folder made, written, flushed, renamed, linked or removed. Python
 announces most of them beforehand (`sys.addaudithook`). Data written to a file goes through `_TornFile`: a process
@@ -120,7 +120,7 @@ def main() -> None:
         writes = int(counted.read_text())
         (place / "whole").rename(place / str(writes + 1))
         for number in range(1, writes + 1):
-            if number % int(step) == 0 or number > writes - 5:
+            if number % int(step) == 0 or number > writes - 4:
                 _change_copy(source, place / str(number), verb, number, counted)
 
 

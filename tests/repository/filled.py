@@ -1,6 +1,9 @@
 """A small repository with a history, in any place."""
 
+from functools import cache
+
 import nddup.repository
+from nddup.repository.bucket_place import BucketPlace
 from nddup.repository.opened_repository import Repository
 
 WORDS = "a text of some words that is like many others but for its end "
@@ -14,3 +17,19 @@ def fill(path: str) -> Repository:
         repo.add(batch, replace=True)
     repo.remove(["d2"])
     return repo
+
+
+@cache
+def _made_once() -> str:
+    """Fill a repository in the bucket, which `fill_again` copies."""
+    fill(path := "s3://box/made-once/pages")
+    return path
+
+
+def fill_again(path: str) -> Repository:
+    """Do as `fill`; in the bucket by a copy of what was made there once, without copies on this disk."""
+    if not path.startswith("s3://"):
+        return fill(path)
+    files = BucketPlace(path)._files  # noqa: SLF001 - the users' client
+    files.copy(f"{_made_once()}/", f"{path}/", recursive=True)
+    return nddup.repository.open(path)

@@ -16,7 +16,7 @@ from nddup.repository import commits
 from nddup.repository.bucket_place import BucketPlace, find_place
 from nddup.repository.close_components import tables_totals
 from nddup.repository.commits import LostRaceError, UnansweredCommitError
-from tests.repository.filled import fill
+from tests.repository.filled import fill, fill_again
 
 
 def lose_answers(
@@ -37,7 +37,7 @@ def lose_answers(
 
 def test_a_commit_whose_answer_was_lost_counts(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit without an answer counts where the stored object equals the one sent."""
-    fill(bucket)
+    fill_again(bucket)
     with monkeypatch.context() as patch:
         lose_answers(patch, bucket, lambda put, value: put(value))
         written = nddup.repository.open(bucket).add({"y": "one more text"})
@@ -48,7 +48,7 @@ def test_a_commit_whose_answer_was_lost_counts(bucket: str, monkeypatch: pytest.
 
 def test_a_lost_answer_hides_no_other_writer(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lost answer is a lost race where another commit is stored."""
-    fill(bucket)
+    fill_again(bucket)
     with monkeypatch.context() as patch:
         lose_answers(patch, bucket, lambda put, value: put(value.replace(b'"add"', b'"ADD"')))
         with pytest.raises(LostRaceError):
@@ -57,7 +57,7 @@ def test_a_lost_answer_hides_no_other_writer(bucket: str, monkeypatch: pytest.Mo
 
 def test_a_commit_of_which_nothing_is_known_keeps_its_segment(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit of unknown fate keeps its segment, since it may still arrive, until there is another version."""
-    fill(bucket)
+    fill_again(bucket)
     before = set(find_place(bucket).segments())
     with monkeypatch.context() as patch:
         lose_answers(patch, bucket, lambda *_: None)
@@ -96,7 +96,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, files: Any, last: int) -> None:  # 
 
 def test_a_writer_is_killed_at_every_request(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer killed before its commit changes nothing, after it everything; `compact` removes the remains."""
-    before, files = fill(bucket).version, BucketPlace(bucket)._files  # noqa: SLF001
+    before, files = fill_again(bucket).version, BucketPlace(bucket)._files  # noqa: SLF001
     seen, is_killed = list[int](), True
     while is_killed:
         with monkeypatch.context() as patch:

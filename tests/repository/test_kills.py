@@ -24,7 +24,8 @@ from tests.places import ROOT
 
 TEXTS = {f"d{i}": f"text of document {i // 2} with some words that are its own " * (2 + i % 2) for i in range(6)}
 WRITER = ROOT / "tests" / "repository" / "dying_writer.py"
-VERBS = ["add", "claim", "replace", "remove", "merge", "compact"]
+BY_DAY = ["add", "remove", "compact"]
+VERBS = [*BY_DAY, "claim", "replace", "merge"]
 
 
 @pytest.fixture(scope="module")
@@ -44,35 +45,42 @@ def require_whole(repo: Path, version: int | None = None) -> Repository:
     return opened
 
 
-@pytest.fixture(scope="module", params=[36, pytest.param(1, marks=pytest.mark.nightly)], ids=["sample", "every write"])
-def killed(filled: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """Copies of the repository, each left by a writer that was killed; one process forks all of them."""
-    folder = tmp_path_factory.mktemp("killed")
-    command = [sys.executable, str(WRITER), str(filled), str(folder), str(request.param), *VERBS]
+@pytest.mark.parametrize(
+    ("step", "verbs"),
+    [("36", BY_DAY), pytest.param("1", VERBS, marks=pytest.mark.nightly)],
+    ids=["sample", "every write"],
+)
+def test_a_writer_is_killed_at_a_write(filled: Path, tmp_path: Path, step: str, verbs: list[str]) -> None:
+    """A writer killed before its commit is named changes nothing, after it everything; others then add and compact.
+
+    One process forks all writers, each over a copy of the repository.
+    """
+    command = [sys.executable, str(WRITER), str(filled), str(tmp_path), step, *verbs]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
-    return folder
+
+    for verb in verbs:
+        require_versions(filled, tmp_path / verb, is_compact=verb == "compact")
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_writer_is_killed_at_a_write(filled: Path, killed: Path, verb: str) -> None:
-    """A writer killed before its commit is named changes nothing, after it everything; others then add and compact.
+def require_versions(filled: Path, killed: Path, *, is_compact: bool) -> None:
+    """Assert that the copies in a folder, named by the write at which a writer was killed, are one of two versions.
 
     A reader of the earlier version can go on, unless `compact` was told to keep no days.
     """
-    numbers = sorted(int(path.name) for path in (killed / verb).iterdir())
+    numbers = sorted(int(path.name) for path in killed.iterdir())
     last = numbers[-1]
-    before, after = read_commit(find_place(filled)), read_commit(find_place(killed / verb / str(last)))
-    assert last > 20
+    before, after = read_commit(find_place(filled)), read_commit(find_place(killed / str(last)))
+    assert last > 20, killed
 
     seen = []
     for number in numbers:
-        path = killed / verb / str(number)
+        path = killed / str(number)
         opened = require_whole(path)
         commit = opened.snapshot.commit
         seen.append(commit.version)
-        if verb != "compact" and number % 4 == 0:
+        if not is_compact and number % 4 == 0:
             require_whole(path, before.version)
         assert dict(commit.digests) == dict(after.digests if commit.version == after.version else before.digests)
         if number % 12 == 0 or number > last - 3:
@@ -83,8 +91,8 @@ def test_a_writer_is_killed_at_a_write(filled: Path, killed: Path, verb: str) ->
             require_whole(path)
             assert len(list((path / "segments").iterdir())) == 1
             assert not list((path / "commits").glob(".*"))
-    assert set(seen) == {before.version, after.version}
-    assert seen == sorted(seen)
+    assert set(seen) == {before.version, after.version}, killed
+    assert seen == sorted(seen), killed
 
 
 def test_of_two_writers_one_is_told(tmp_path: Path, filled: Path) -> None:

@@ -12,7 +12,7 @@ from nddup.errors import ConfigError
 from nddup.repository.bucket_place import BucketPlace, find_place
 from nddup.repository.close_components import tables_totals
 from nddup.repository.commits import LostRaceError, versions_in
-from tests.repository.filled import WORDS, fill
+from tests.repository.filled import WORDS, fill, fill_again
 
 
 def require_same(path: str, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_hadoop_gives_the_tables_of_a_disk(hadoop: str, tmp_path: Path) -> None:
 
 def race(path: str) -> None:
     """Let two writers change the same version: the second is refused in one line and leaves nothing behind."""
-    fill(path)
+    fill_again(path)
     first, second = (nddup.repository.open(path) for _ in range(2))
     first.refresh = second.refresh = lambda: None  # type: ignore[method-assign,assignment,return-value]
     first.add({"a": "the text of the first writer"})

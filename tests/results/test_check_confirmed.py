@@ -30,12 +30,13 @@ from nddup.verifying.definitions import Form
 from nddup.verifying.edit_similarity import count_common
 from tests.counted_rows import once
 from tests.embedded.confirmed_texts import draw_together, longest_common
+from tests.samples_by_night import first
 
 RECORDS = "records: address, tokens and fingerprints of documents, and reasons of rejects, as read again"
 PAIRS = "pairs: the near-duplicates, all and only, with overlap and resemblance"
 
 
-@pytest.fixture(scope="module", params=["edit", "resemblance"])
+@pytest.fixture(scope="module", params=first(1, ["edit", "resemblance"]))
 def confirm(request: pytest.FixtureRequest) -> str:
     """What decides about pairs of texts."""
     return str(request.param)
@@ -200,9 +201,9 @@ def test_bit_vectors_count_what_the_recurrence_does(seed: int) -> None:
     """`count_common` equals the longest common subsequence by its recurrence, for texts of two families."""
     texts = [text.split() for text in draw_together(range(seed, seed + 2)).texts.values()][:6]
 
-    for first in texts:
-        for second in texts:
-            assert count_common(first, second) == longest_common(first, second)
+    for one in texts:
+        for other in texts:
+            assert count_common(one, other) == longest_common(one, other)
 
 
 def test_equal_sketches_of_unequal_texts_are_two_nodes_whatever_their_digest() -> None:

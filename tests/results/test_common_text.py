@@ -3,14 +3,13 @@
 import csv
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.engines.engine import TextPlace
@@ -29,6 +28,12 @@ def make(inputs: Path, folder: Path, **sections: Any) -> DuckRun:  # noqa: ANN40
     return DuckRun(str(folder))
 
 
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> DuckRun:
+    """Make a run over the sample."""
+    return make(SAMPLE, tmp_path_factory.mktemp("sample") / "run")
+
+
 def texts_of(run: DuckRun) -> dict[str, str]:
     """Return the text of every document, read again."""
     rows = pq.read_table(f"{run.path}/documents").to_pylist()
@@ -39,9 +44,9 @@ def texts_of(run: DuckRun) -> dict[str, str]:
     return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
 
 
-def test_extents_are_the_intersections_of_all_members(tmp_path: Path) -> None:
+def test_extents_are_the_intersections_of_all_members(sample: DuckRun) -> None:
     """For every cluster of the sample, the common shingles and their places are those of sets in plain Python."""
-    run = make(SAMPLE, tmp_path / "run")
+    run = sample
     texts, of = texts_of(run), Shingles(run.metrics.settings)
     shingles = {
         name: [tuple(tokens[at : at + 5]) for at in range(max(len(tokens) - 4, 1))] if tokens else []
@@ -121,11 +126,8 @@ def test_characters_are_counted_as_the_run_counts_them(length: int, tmp_path: Pa
         assert len(found) == number, texts[int(doc_id)]
 
 
-def test_the_command_prints_a_csv_of_extents(tmp_path: Path) -> None:
+def test_the_command_prints_a_csv_of_extents(sample: DuckRun, capsys: pytest.CaptureFixture[str]) -> None:
     """`nddup show RUN --extents` prints the lines of the function."""
-    run = make(SAMPLE / "debdocs.0.xml", tmp_path / "run")
-    done = subprocess.run(
-        [sys.executable, "-m", "nddup", "show", run.path, "--extents"], capture_output=True, text=True, check=True
-    )
+    assert main(["show", sample.path, "--extents"]) == 0
 
-    assert done.stdout == "".join(extent_lines(run, master=None))
+    assert capsys.readouterr().out == "".join(extent_lines(sample, master=None))

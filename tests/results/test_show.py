@@ -127,9 +127,12 @@ def test_a_name_that_is_not_there_is_said(tmp_path: Path) -> None:
         show_run(run, cluster=None, doc="x' OR 'a' = 'a")
 
 
-@pytest.mark.parametrize("asked", [["show"], ["show", "--doc", "a"], ["report"]])
+@pytest.mark.parametrize("asked", [["show", "--doc", "a"], ["report"]])
 def test_looking_loads_neither_spark_nor_numba(asked: list[str], tmp_path: Path) -> None:
-    """`show` and `report` import neither Spark nor Numba; `--help` imports no library that reads or computes."""
+    """`show` and `report` import neither Spark nor Numba; `--help` imports no library that reads or computes.
+
+    `test_start_up` has `show` of a whole run.
+    """
     folder = write_family(tmp_path / "run")
     heavy = ["pyspark", "py4j", "numba", "scipy", "lxml", *(["pandas"] if asked[0] == "show" else [])]
     program = (

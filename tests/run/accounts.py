@@ -25,10 +25,9 @@ def run_that_adds_up(
 ) -> dict[str, Any]:
     """Run into `folder/out` and check that the counts add up; returns the metrics.
 
-    The embedded engine runs unless `spark` is given. On Spark no texts and no report are written: no count needs them.
+    The embedded engine runs unless `spark` is given. No texts and no report are written: no count needs them.
     """
-    if spark is not None:
-        settings["output"] = {"texts": 0, "report": False} | settings.get("output", {})
+    settings["output"] = {"texts": 0, "report": False} | settings.get("output", {})
     config, paths, output = build_config(settings, origin="test"), [str(path) for path in inputs], str(folder / "out")
     metrics = run_locally(paths, output, config) if spark is None else run_job(spark, paths, output, config)
     rows = metrics["rows"]

@@ -24,6 +24,7 @@ from nddup.settings.load import build_config
 from nddup.tables import RESULTS
 from tests.counted_rows import once
 from tests.finished_runs import run_over, run_until, write_texts
+from tests.samples_by_night import first
 
 SLOTS = 30
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -159,7 +160,7 @@ def test_a_heavy_family_of_few_pairs_has_all_of_them(spark: SparkSession, tables
             assert rows_of(whole[name]) == rows_of(heavy[name]), name
 
 
-@pytest.mark.parametrize("mode", ["cover", "partition", "components"])
+@pytest.mark.parametrize("mode", first(2, ["cover", "partition", "components"]))
 def test_modes(tables_of: TablesOf, mode: str) -> None:
     """The clusters of each mode follow its definition, applied to the pairs and the keep-list."""
     tables = tables_of({**COUNT, "clusters": {"mode": mode}})

@@ -1,6 +1,8 @@
 """Runs with `--names-from`: names that last over nights, the same on Spark, a resumed run, and the report."""
 
+import contextlib
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +38,22 @@ def names_of(run: str) -> set[tuple[Any, ...]]:
     return {tuple(row.values()) for row in pq.read_table(f"{run}/names").to_pylist()}
 
 
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder of three nights, each run with the names of the night before."""
+    folder = tmp_path_factory.mktemp("nights")
+    with contextlib.chdir(folder):
+        for night, texts in enumerate(NIGHTS):
+            write_texts(Path(f"night{night}.jsonl"), texts)
+            run_locally([f"night{night}.jsonl"], f"run{night}", build_config(settings(night), origin="test"))
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def _nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three nights, each run with the names of the night before."""
+def _nights(nights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copy the nights into the current folder."""
+    shutil.copytree(nights, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    for night, texts in enumerate(NIGHTS):
-        write_texts(Path(f"night{night}.jsonl"), texts)
-        run_locally([f"night{night}.jsonl"], f"run{night}", build_config(settings(night), origin="test"))
 
 
 def test_names_stay_and_are_not_given_again() -> None:

@@ -47,7 +47,7 @@ def test_what_is_kept_is_the_kernel_value_by_value(seed: int, tmp_path: Path) ->
     require_kept(seed, tmp_path)
 
 
-@pytest.mark.parametrize("mode", ["components", "partition"])
+@pytest.mark.parametrize("mode", first(1, ["partition", "components"]))
 def test_what_sketches_decide_is_kept_value_by_value(mode: str, tmp_path: Path) -> None:
     """Also where no text is compared and leaders stand for the pairs; copies of other values have their own cluster."""
     records, given = write_texts(tmp_path / "in", 2), {"threshold": 0.6, "max_edges": 3, "confirm": "none"}

@@ -21,7 +21,11 @@ DUE = {"d1": None, "d2": "d1", "d3": None, "d4": None, "d5": None, "d6": "d5", "
 
 @pytest.mark.parametrize(
     ("session_or_none", "mode"),
-    [("local", "all"), ("local", "partition"), pytest.param("spark", "partition", marks=pytest.mark.spark)],
+    [
+        ("local", "all"),
+        pytest.param("local", "partition", marks=pytest.mark.nightly),
+        pytest.param("spark", "partition", marks=pytest.mark.spark),
+    ],
     indirect=["session_or_none"],
 )
 def test_equal_contents_without_a_token_are_exact(

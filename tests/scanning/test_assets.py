@@ -154,7 +154,7 @@ def test_a_folder_of_notes_is_read_and_proved_by_one_listing(tmp_path: Path) -> 
         ("utf-8", gzip.compress),
         ("utf-8-sig", bytes),
         ("utf-16", bytes),
-        ("utf-16-be", lzma.compress),
+        pytest.param("utf-16-be", lzma.compress, marks=pytest.mark.nightly),
         ("utf-32", zstandard.compress),
     ],
 )

@@ -133,10 +133,15 @@ def test_pages_have_checksums(made: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("metrics.json", b""), ("metrics.json", b"{}"), ("metrics.json", b"[1]"), ("metrics.json", b"\xff\xfe"),
-        ("metrics.json", b'{"versions": 3}'), ("_RUN.json", b""), ("_COMPLETE", b""), ("_COMPLETE", b"[]"),
-        ("_stages/documents.json", b""), ("_stages/documents.json", b"[" * 99_999),
-        ("documents", b""), ("pairs", b"PAR1"), ("duplicates.txt", b""),
+        ("metrics.json", b""), ("metrics.json", b"[1]"), ("metrics.json", b'{"versions": 3}'), ("_RUN.json", b""),
+        ("_COMPLETE", b""), ("_stages/documents.json", b"[" * 99_999), ("documents", b""), ("duplicates.txt", b""),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (
+                ("metrics.json", b"{}"), ("metrics.json", b"\xff\xfe"), ("_COMPLETE", b"[]"),
+                ("_stages/documents.json", b""), ("pairs", b"PAR1"),
+            )
+        ),
     ],
 )  # fmt: skip
 def test_a_damaged_file_of_a_run_is_one_line(

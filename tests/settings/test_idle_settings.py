@@ -45,7 +45,9 @@ def tables_of(run: Run) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("settings", "idle"), IDLE, ids=[f"{next(iter(idle))} {n}" for n, (_, idle) in enumerate(IDLE)]
+    ("settings", "idle"),
+    [pytest.param(*one, marks=[pytest.mark.nightly] * (at % 2)) for at, one in enumerate(IDLE)],
+    ids=[f"{next(iter(idle))} {n}" for n, (_, idle) in enumerate(IDLE)],
 )
 def test_what_has_no_effect_is_said(settings: dict[str, Any], idle: dict[str, Any]) -> None:
     """A run with the idle setting has the same tables as one without it, and only the former says so."""

@@ -41,7 +41,9 @@ def test_a_wrong_variable_is_named(name: str, value: str, said: str) -> None:
         load_config(variables={name: value})
 
 
-def test_commands_heed_variables_and_no_file_beside_the_input(tmp_path: Path) -> None:
+def test_commands_heed_variables_and_no_file_beside_the_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A run takes a variable, is quiet with -q, and reads no settings from where the input lies; a repository that is
     opened takes only how to compute.
     """
@@ -49,18 +51,21 @@ def test_commands_heed_variables_and_no_file_beside_the_input(tmp_path: Path) ->
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     (tmp_path / "nddup.yaml").write_text("pairs: {threshold: 0.01}\nspark: {spark.jars: /x}\n")
 
-    def say(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "nddup", *arguments], cwd=tmp_path, capture_output=True, text=True, check=True,
-            env={"PYTHONPATH": str(ROOT), "PATH": "", "NDDUP_PAIRS_THRESHOLD": "0.99", "NDDUP_LOCAL_PROCESSES": "1"},
-        )  # fmt: skip
+    variables = {"NDDUP_PAIRS_THRESHOLD": "0.99", "NDDUP_LOCAL_PROCESSES": "1"}
 
-    done = say("run", "a.jsonl", "-o", "out", "-q", "--json", "--set", "output.report=false")
+    done = subprocess.run(
+        [sys.executable, "-m", "nddup", "run", "a.jsonl", "-o", "out", "-q", "--json", "--set", "output.report=false"],
+        cwd=tmp_path, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT), "PATH": ""} | variables,
+    )  # fmt: skip
 
     assert done.stderr == ""
     assert json.loads(done.stdout)["settings"]["pairs"]["threshold"] == 0.99
-    say("index", "create", "repo")
-    assert "3 added" in say("index", "add", "repo", "a.jsonl").stdout
+    monkeypatch.chdir(tmp_path)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert main(["index", "create", "repo"]) == 0
+    assert main(["index", "add", "repo", "a.jsonl"]) == 0
+    assert "3 added" in capsys.readouterr().out
 
 
 def test_the_schema_of_settings_can_be_had(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,7 @@ def test_a_task_takes_no_more_than_its_cost(measure: Measure, nodes_per_edge: fl
     assert taken <= cost.edge * edges + cost.node * nodes
 
 
-@pytest.mark.parametrize(("nodes", "each"), [(200_000, 1), (60_000, 10)])
+@pytest.mark.parametrize(("nodes", "each"), [(200_000, 1), pytest.param(60_000, 10, marks=pytest.mark.nightly)])
 def test_a_component_given_by_leaders_takes_no_more_than_its_cost(measure: Measure, nodes: int, each: int) -> None:
     """Short sketches with one pair each, or with ten: what is planned is enough, and at most six times too much."""
     edges = each * nodes
