@@ -8,10 +8,8 @@ from pyspark.sql import SparkSession
 
 from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
-from nddup.spark import session_tables
 from nddup.spark.run import run_job
 from nddup.spark.session_tables import SparkFolder
-from nddup.storage.local_folder import link_files
 from tests.finished_runs import sorted_tables
 from tests.nights import assert_nights_equal, write_batches
 from tests.run.crawls import Made, words, write_crawl
@@ -26,9 +24,9 @@ def test_a_night_has_the_tables_of_one_run(spark: SparkSession, tmp_path: Path, 
 def test_a_night_beside_the_run_before_links_its_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A night that is ended before a link goes on from there.
+    """The rows of GIVEN are written again here, as all are where the folders are not on this machine.
 
-    The rows of GIVEN are written again here, as all are where the folders are not on this machine.
+    `test_killed_nights_on_spark` ends a night before each link.
     """
     monkeypatch.setattr(SparkFolder, "links", lambda _, name, __: name != "given")
     write_batches(tmp_path / "in")
@@ -39,17 +37,7 @@ def test_a_night_beside_the_run_before_links_its_files(
     run_locally([str(tmp_path / "in" / "a")], old, config, batch="a")
     night = [str(tmp_path / "in" / "b")]
     run_locally(night, due, config, batch="b", onto=old)
-
-    def end(path: str, target: str, name: str) -> None:
-        if name == "shingles":
-            raise KeyboardInterrupt
-        link_files(path, target, name)
-
-    with monkeypatch.context() as ended:
-        ended.setattr(session_tables, "link_files", end)
-        with pytest.raises(KeyboardInterrupt):
-            run_job(spark, night, new, config, batch="b", onto=old)
-    run_job(spark, night, new, config, batch="b", onto=old, resume=True)
+    run_job(spark, night, new, config, batch="b", onto=old)
 
     assert sorted_tables(Path(new)) == sorted_tables(Path(due))
     for name, by in (("given", "doc_key"), ("shingles", "node")):
