@@ -57,10 +57,10 @@ def pages() -> Iterator[dict[str, str]]:
 
 
 def run_over_pages(spark: SparkSession | None, folder: Path, **settings: dict[str, Any]) -> Path:
-    """Run over the pages, found by bands, by the embedded engine if there is no session; returns the folder."""
+    """Run over the pages, by bands that miss some, without a session on the embedded engine; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     source = write_rows(folder / "pages.jsonl", pages())
-    bands = {"sketch": {"kind": "minhash", "size": 64}, "pairs": {"max_postings": 2}}
+    bands = {"sketch": {"kind": "minhash", "size": 64, "bands": 8, "rows": 8}}
     config = build_config(
         {"output": {"texts": 0, "context": True, "report": False}, **bands, **settings}, origin="test"
     )
