@@ -148,12 +148,6 @@ class Cluster:
         """Return the process ids of the running executors."""
         return [pid for daemon in self._daemons for pid in children(daemon.pid) if _is_executor(pid)]
 
-    def kill_executor(self) -> int:
-        """Kill one executor with SIGKILL; return its process id."""
-        pid = self.executors()[0]
-        os.kill(pid, signal.SIGKILL)
-        return pid
-
     def kill_worker(self) -> int:
         """Kill a worker and its executors with SIGKILL, as if its machine were lost; return the worker's id."""
         daemon = self._daemons.pop()
