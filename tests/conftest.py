@@ -28,7 +28,7 @@ READING = {"test_long_records", "test_hadoop_files"}
 
 # Each random test draws the same in every run, and nothing is stored that a later run would draw from; `make explore`
 # chooses the second profile, with a seed and more examples.
-settings.register_profile("nddup", deadline=None, derandomize=True, database=None, max_examples=40)
+settings.register_profile("nddup", deadline=None, derandomize=True, database=None, max_examples=30)
 settings.register_profile("explore", deadline=None, derandomize=False, database=None)
 settings.load_profile("nddup")
 

@@ -79,13 +79,13 @@ collection. `test_engines` has prefixes, bands and any number of features; `make
 
 
 WHOLE = 14
-"""The first cells, of which each meets many values for the first time; of the others `make test` tries every third."""
+"""The first cells, of which each meets many values for the first time; of the others `make test` tries every fourth."""
 
 
 def marks_of(cell: Cell, at: int) -> list[pytest.MarkDecorator]:
     """Return the marks of the cell at a place in the list: it needs Spark, or is left to `make nightly`."""
     if cell["engine"] != "spark":
-        return [pytest.mark.nightly] * (at >= WHOLE and at % 3 > 0)
+        return [pytest.mark.nightly] * (at >= WHOLE and at % 4 > 0)
     return [pytest.mark.spark, *[pytest.mark.nightly] * (cell["kind"] not in BY_DAY)]
 
 

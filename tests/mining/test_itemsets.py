@@ -186,7 +186,7 @@ def test_neighbourhoods_of_any_width(m: int, count: int) -> None:
     assert mined == sorted(search_plainly(problem, 0))
 
 
-@pytest.mark.parametrize("seed", first(2, range(6)))
+@pytest.mark.parametrize("seed", first(1, range(6)))
 def test_families_among_strangers(seed: int) -> None:
     """Three families scattered over 300 sketches, with many empty words in the graph, give the right sets."""
     rng = np.random.default_rng(seed)

@@ -78,22 +78,28 @@ def test_the_policy_stops_what_gets_in(browser: Browser, address: str) -> None:
 
 @pytest.mark.parametrize(
     ("scheme", "width", "views"),
-    [("dark", 360, VIEWS), pytest.param("light", 1280, VIEWS[1::3], marks=pytest.mark.nightly)],
+    [
+        ("dark", 360, VIEWS[::2]),
+        pytest.param("dark", 360, VIEWS[1::2], marks=pytest.mark.nightly),
+        pytest.param("light", 1280, VIEWS[1::3], marks=pytest.mark.nightly),
+    ],
 )
 def test_no_serious_fault_for_people_who_see_or_type_otherwise(
     browser: Browser, address: str, scheme: str, width: int, views: Sequence[str]
 ) -> None:
-    """axe-core finds nothing serious or critical on any view in dark on a phone, nor on some in light on a desk.
+    """axe-core finds nothing serious or critical on these views.
 
-    Nothing is wider than the screen, and the system tells whether the page is dark.
+    On no view is anything wider than the screen, and the system tells whether the page is dark.
     """
     watched = Watched(browser, viewport={"width": width, "height": 900}, color_scheme=scheme)
-    for view in views:
+    for view in VIEWS:
         page = watched.open(address, view)
         if view.startswith("cluster/"):
             page.wait_for_selector(".compared")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, view
         assert (brightness(page) < 150) == (scheme == "dark"), view
+        if view not in views:
+            continue
         found = Axe().run(page, options={"preload": False}).response["violations"]
         serious = [(fault["id"], [node["html"][:200] for node in fault["nodes"]][:3]) for fault in found
                    if fault["impact"] in {"serious", "critical"}]  # fmt: skip

@@ -54,7 +54,7 @@ def test_a_table_is_read_as_find_duplicates_and_a_file(tmp_path: Path, name: str
     assert all(proof.holds for proof in repo.check())
 
 
-@pytest.mark.parametrize("library", first(2, ["pandas", "rows", "polars", "lazy"]))
+@pytest.mark.parametrize("library", first(1, ["pandas", "rows", "polars", "lazy"]))
 def test_a_table_of_any_library_is_added_as_that_of_arrow(tmp_path: Path, library: str) -> None:
     """Titles, chats and whole numbers as ids arrive alike."""
     made = {

@@ -71,7 +71,7 @@ class Oracle:
         self.duplicate_of = targets
 
 
-@pytest.mark.parametrize("seed", first(2, range(6)))
+@pytest.mark.parametrize("seed", first(1, range(6)))
 def test_the_keep_list_follows_its_definition(tmp_path: Path, seed: int) -> None:
     """The keep-list follows its definition after each step of a random history; other tables equal a fresh run's.
 

@@ -24,8 +24,8 @@ from tests.places import ROOT
 
 TEXTS = {f"d{i}": f"text of document {i // 2} with some words that are its own " * (2 + i % 2) for i in range(6)}
 WRITER = ROOT / "tests" / "repository" / "dying_writer.py"
-BY_DAY = ["add", "remove", "compact"]
-VERBS = [*BY_DAY, "claim", "replace", "merge"]
+BY_DAY = ["add", "compact"]
+VERBS = [*BY_DAY, "claim", "replace", "remove", "merge"]
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +147,7 @@ def test_several_writers_and_readers(  # noqa: C901 - threads of two kinds
             last = repo.version
             if tables_totals(repo.tables()) != dict(repo.snapshot.commit.digests):
                 wrong.append(f"version {last} is torn")
+            time.sleep(0.02)
 
     reader = threading.Thread(target=read)
     writers = [threading.Thread(target=write, args=(name,)) for name in "ab"]

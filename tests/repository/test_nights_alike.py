@@ -16,7 +16,7 @@ from tests.samples_by_night import first
 LEVELLED, COUNTED = "levels", "keywords"
 """Kinds that no run can go on from: refused by name."""
 
-BY_DAY = ("contained", "leaders, partition", "exact, bands, stars")
+BY_DAY = ("leaders, partition", "exact, bands, stars")
 """Settings that `make test` tries: sketches or shingles decide, leaders or all pairs, and stars."""
 
 COMPARED = ("pairs", "keep", "clusters", "members", "false_components")

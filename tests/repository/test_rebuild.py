@@ -110,7 +110,8 @@ def test_any_history_equals_a_fresh_run(
     require_equal(repo, play(repo, draw_history(seed, steps)))
 
 
-@pytest.mark.parametrize("order", first(1, ["drawn", "sorted"]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("order", ["drawn", "sorted"])
 def test_real_pages_in_several_batches(tmp_path: Path, shared: Path, order: str) -> None:
     """Real pages with near-duplicates, added in eleven batches and two orders, give the tables of a fresh run."""
     table = pq.read_table(shared / "debdocs-dev" / "docs.parquet", columns=["doc_id", "html"])

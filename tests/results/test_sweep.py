@@ -19,6 +19,7 @@ from nddup.scanning.input_files import Listing
 from nddup.settings.load import build_config, load_config
 from nddup.settings.schema import Config
 from nddup.storage.local_storage import LocalStorage
+from tests.samples_by_night import first
 
 WORDS = [f"w{number}" for number in range(80)]
 
@@ -148,7 +149,7 @@ def test_names_of_lines_stand_apart_in_their_order(heights: list[float]) -> None
 GRID = "pairs.threshold: [0.5, 0.9]\nshingle.length: [3, 5]\nkeep.policy: [first-id, longest]\n"
 
 
-@pytest.mark.parametrize("keeping", [[], ["--keep-runs"]])
+@pytest.mark.parametrize("keeping", first(1, [[], ["--keep-runs"]]))
 def test_shared_steps_are_made_once_and_change_nothing(tmp_path: Path, keeping: list[str]) -> None:
     """All combinations read the collection twice, once for each shingle length; each row equals a separate run."""
     grid, many = (GRID.replace("0.5, 0.9", "0.5"), 4) if keeping else (GRID, 8)

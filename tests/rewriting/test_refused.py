@@ -53,7 +53,7 @@ def test_a_kind_that_nothing_writes_is_refused(tmp_path: Path, monkeypatch: pyte
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", every(2, ["jsonl", "xml", "rows", "trec", "warc", "csv", "parquet"]))
+@pytest.mark.parametrize("name", every(3, ["jsonl", "xml", "rows", "trec", "warc", "csv", "parquet"]))
 def test_tags_are_not_put_twice(name: str, tmp_path: Path) -> None:
     """A tagged collection is not tagged again, which would give its records two of each tag."""
     if name == "parquet":

@@ -70,11 +70,16 @@ STEPS = {
 BY_WORKERS = {"reading", "documents", "tokens", "match"}
 """Steps that are tried with worker processes; the others do the same whoever has read."""
 
+AT_NIGHT = {"documents", "expand", "components"}
+"""Steps that only `make nightly` tries: other steps of the same stages are tried by day."""
+
 RESUMED = {"reading", "match", "name"}
 """Steps after which the run is resumed: one of each stage that a resumed run may begin with."""
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "step", [pytest.param(step, marks=[pytest.mark.nightly] * (step in AT_NIGHT)) for step in STEPS]
+)
 def test_each_step_stops_before_it_takes_too_much(  # noqa: PLR0913, PLR0917 - fixtures
     tmp_path: Path,
     pages: Path,

@@ -78,7 +78,7 @@ def define_keep(run: Path, sets: dict[str, Shingles], most: Fraction) -> dict[st
     return {name: first[stands.get(one, one)] for name, one in sets.items()}
 
 
-@pytest.mark.parametrize("most", first(2, [0.05, 1.0, 0.0, 0.2]))
+@pytest.mark.parametrize("most", first(1, [0.05, 1.0, 0.0, 0.2]))
 @pytest.mark.parametrize("seed", first(1, range(3)))
 def test_nothing_is_removed_that_loses_more(seed: int, most: float, tmp_path: Path) -> None:
     """What is kept is the kernel of the definition, `lost` is what the texts show, and `check` agrees."""

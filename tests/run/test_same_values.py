@@ -41,7 +41,7 @@ def require_kept(seed: int, folder: Path) -> None:
     assert report.is_sound, (seed, settings, report.text())
 
 
-@pytest.mark.parametrize("seed", first(2, [0, 4, *range(1, 4), *range(5, 12)]))
+@pytest.mark.parametrize("seed", first(1, [4, 0, *range(1, 4), *range(5, 12)]))
 def test_what_is_kept_is_the_kernel_value_by_value(seed: int, tmp_path: Path) -> None:
     """With missing values, equal texts, limits of loss, forced documents, leaders and textless documents."""
     require_kept(seed, tmp_path)
@@ -108,7 +108,7 @@ def drop_files(records: dict[str, Row]) -> list[Row]:
     return [{name: row.get(name) for name in ("id", "text", "lang", "licence")} for row in records.values()]
 
 
-@pytest.mark.parametrize("make", first(3, [pa.Table.from_pylist, pd.DataFrame, list, pl.DataFrame, pl.LazyFrame]))
+@pytest.mark.parametrize("make", first(2, [pd.DataFrame, list, pa.Table.from_pylist, pl.DataFrame, pl.LazyFrame]))
 def test_columns_of_a_table_are_those_of_files(make: Callable[[list[Row]], Any], tmp_path: Path) -> None:
     """A table of any library gives the keep-list that files of its rows give, and stores the same values."""
     rows = drop_files(write_texts(tmp_path / "in", 5))
