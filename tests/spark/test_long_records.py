@@ -48,11 +48,11 @@ def test_many_files_cannot_hide_a_record_that_is_too_long(spark: SparkSession, t
     """A missing record is found, though the separators counted after the roots of all files have as many bytes."""
     pages = tmp_path / "pages"
     pages.mkdir()
-    for number in range(120):
-        text = "x " * 500 if number == 60 else "a b c"
+    for number in range(30):
+        text = "x " * 75 if number == 15 else "a b c"
         (pages / f"{number:03}.xml").write_text(f"<docs><doc><id>{number}</id><text>{text}</text></doc></docs>")
 
-    metrics = run_that_adds_up(tmp_path, pages, spark=spark, input={"max_record": 500})
+    metrics = run_that_adds_up(tmp_path, pages, spark=spark, input={"max_record": 120})
 
-    assert metrics["rows"]["documents"] == 119
-    assert rejects(tmp_path) == [("060.xml", 1, "too large")]
+    assert metrics["rows"]["documents"] == 29
+    assert rejects(tmp_path) == [("015.xml", 1, "too large")]
