@@ -31,11 +31,12 @@ FEW = ("passages.min_tokens=6", "output.kept=jsonl", "passages.min_left=3", "out
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 70 texts of few words, some without ids or with one of another, a page, and a broken record.
 
-    And two texts that end without a line end, of which one is a copy.
+    One begins with a digit of another width. And two texts that end without a line end, of which one is a copy.
     """
     chance = Random(3)  # noqa: S311 - texts
     folder = tmp_path_factory.mktemp("texts")
     rows: list[dict[str, object]] = [{"id": "three.jsonl#2", "text": "1 2 0 1 2 0 1 1"}, {"text": "a " * 200}]
+    rows.append({"id": "wide", "text": "\uff11 2 0 1 2 0 1 1"})
     for _ in range(70):
         text = " ".join(str(chance.randrange(3)) for _ in range(chance.randrange(60)))
         known: dict[str, object] = {"id": f"d{chance.randrange(65)}"} if chance.random() < 0.8 else {}
@@ -108,14 +109,15 @@ def test_tables_and_summary_are_those_of_the_embedded_engine(
 
 
 def test_two_tasks_within_documents_and_preferred_sources(spark: "SparkSession", texts: Path, tmp_path: Path) -> None:
-    """Repeats within a document and preferred files give the same in two tasks, and what was written is proved.
+    """Repeats within a document, preferred files and ignored widths give the same in two tasks, which is proved.
 
     The files without what is cut have the same bytes, those of which nothing is left are missing, and the page is one.
     """
     output = ("output.kept=as-input", "output.report=true", "input.limit=72")
-    given = (*FEW, *output, "passages.within=true", "keep.prefer=[page*]")
+    given = (*FEW, *output, "passages.within=true", "keep.prefer=[page*]", "tokens.ignore=[width]")
     there = find(spark, [texts], tmp_path / "there", *given, "spark.sql.shuffle.partitions=2")
     assert there == find_here([texts], tmp_path / "here", *given)
+    assert any("doc_id': 'wide'" in row and "'char': 0" in row for row in there["occurrences"])
     assert {"kept/three.jsonl", "kept/more.txt", "report/index.html"} < there.keys()
     assert "kept/copy.txt" not in there
     assert main(["check", str(tmp_path / "there")]) == 0

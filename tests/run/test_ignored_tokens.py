@@ -192,7 +192,10 @@ def passages(tmp_path: Path) -> Path:
     return write_texts(tmp_path / "texts.jsonl", texts)
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize(
+    "engine",  # by day `results/test_passages_on_spark.py` ignores on Spark
+    ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.nightly])],
+)
 def test_passages_ignore(passages: Path, tmp_path: Path, engine: str) -> None:
     """A passage with other numbers is found, at the characters of the text as it is, and proved."""
     asked = ["passages", str(passages), "--set", "passages.min_tokens=20", "--set", f"engine={engine}"]
