@@ -109,3 +109,43 @@ def test_a_kernel_serves_python_and_other_kernels(tmp_path: Path) -> None:
     for path in (package / "__pycache__").glob("both.add-*.nb[ci]"):  # compiled again, with the other from the disk
         path.unlink()
     assert ask("add(2)", "fill(1)") == ["14 [7]", "a count is not negative", "1 0"]
+
+
+CHOICE = """
+from typing import NamedTuple
+from nddup.ground.arrays import compiled
+
+
+class Limit(NamedTuple):
+    most: int
+
+
+@compiled
+def is_many(limit: Limit, count: int) -> bool:
+    for number in range(count):
+        if number > limit.most:
+            return True
+    return False
+
+
+@compiled
+def choose(count: int) -> int:
+    return 5 if is_many(Limit(2), count) else 7
+"""
+
+
+def test_a_kernel_that_others_called_before_is_called_by_python(tmp_path: Path) -> None:
+    """A process that compiles nothing else puts it together from what is on the disk."""
+    package = tmp_path / "made"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "choice.py").write_text(CHOICE)
+    for asked, answer in (("choose(9)", "5"), ("is_many(Limit(2), 9)", "True")):
+        done = subprocess.run(
+            [sys.executable, "-c", f"from made.choice import Limit, choose, is_many; print({asked})"],
+            env={"PYTHONPATH": f"{Path(__file__).resolve().parents[1]}:{tmp_path}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == answer

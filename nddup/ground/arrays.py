@@ -258,6 +258,7 @@ def _link(inner: OfNumba, arguments: OfNumba) -> OfNumba:
 
     Numba calls this while it holds its lock, so other threads compile nothing.
     """
+    inner.targetctx.refresh()  # `inner` may come from the disk, and then nothing was compiled before
     context = inner.targetctx.subtarget(enable_nrt=True)
     target = context.codegen()
     before, target._library_class = target._library_class, _Linked  # noqa: SLF001
