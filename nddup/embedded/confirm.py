@@ -12,7 +12,8 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import chain, pairwise
-from typing import Final, NamedTuple
+from tempfile import TemporaryFile
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -40,8 +41,14 @@ from nddup.matching.confirm_texts import (
     may_confirm,
 )
 from nddup.matching.overlap_join import ComparisonLimits
-from nddup.mining.bounded_keeping import Confirm
-from nddup.mining.family_pairs import FamilyRule, list_families, past_comparisons, search_families
+from nddup.mining.family_pairs import (
+    FAMILY_HELD,
+    FamilyRule,
+    FamilyTexts,
+    list_families,
+    past_comparisons,
+    search_families,
+)
 from nddup.mining.keep_verdicts import FORCED_WEIGHT
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits
@@ -77,10 +84,6 @@ class Row(NamedTuple):
     high: int
 
 
-FAMILY_HELD: Final = 1 << 24
-"""Maximum number of shingles of a family, 128 MB, whose texts one thread holds together."""
-
-
 class Confirmer(NamedTuple):
     """The tokens, or shingles, of the nodes in candidates, and when two texts confirm a pair."""
 
@@ -90,21 +93,22 @@ class Confirmer(NamedTuple):
     rows: Sequence[Row]
     rule: ConfirmRule
 
-    def of_family(self, names: NDArray[np.int64]) -> Confirm:
-        """Return what compares the texts of some nodes, which it names by their places in `names`.
+    def of_family(self, names: NDArray[np.int64]) -> FamilyTexts:
+        """Return the texts of some nodes, which are named by their places in `names`.
 
-        A node that is not here is similar to none. Memory: 8 bytes a shingle, of at most `FAMILY_HELD`; the texts of a
-        larger family are taken at each comparison.
+        A node that is not here is similar to none. Memory: 8 bytes a shingle; above `FAMILY_HELD` they lie in a mapped
+        file. Tokens are taken at each comparison.
         """
         places, is_here = np.searchsorted(self.nodes, names), np.isin(names, self.nodes)
         nothing = Row(np.empty(0, np.uint64), 0, 0)
         rows = [
             self.rows[place] if here else nothing for place, here in zip(places.tolist(), is_here.tolist(), strict=True)
         ]
-        family = Confirmer(names.astype(np.int32), rows, self.rule)
-        if isinstance(self.rule, EditRule) or sum(row.high - row.low for row in rows) > FAMILY_HELD:
-            return partial(compare_one, family.take, self.rule)
-        return partial(compare_held, family.take(np.arange(len(names))), self.rule)
+        if isinstance(self.rule, EditRule):
+            family = Confirmer(names.astype(np.int32), rows, self.rule)
+            return FamilyTexts(partial(compare_one, family.take, self.rule))
+        shingles = _map_rows(rows)
+        return FamilyTexts(partial(compare_held, shingles, self.rule), shingles, self.rule)
 
     def take(self, places: NDArray[np.int64]) -> Ragged:
         """Return the texts of the nodes at these places."""
@@ -141,6 +145,19 @@ class Confirmer(NamedTuple):
         return Compared(joined.common[order], joined.similarity[order], joined.is_bounded[order])
 
 
+def _map_rows(rows: Sequence[Row]) -> Ragged:
+    """Return rows one after another; many of them in a mapped file."""
+    offsets = np.concatenate([[0], np.cumsum([row.high - row.low for row in rows])]).astype(np.int64)
+    nothing = np.empty(0, np.uint64)
+    if offsets[-1] <= FAMILY_HELD:
+        return Ragged(offsets, np.concatenate([nothing, *(row.values[row.low : row.high] for row in rows)]))
+    with TemporaryFile(prefix="nddup-") as file:
+        for row in rows:
+            row.values[row.low : row.high].tofile(file)
+        file.flush()
+        return Ragged(offsets, np.memmap(file, np.uint64, mode="r").view(np.ndarray))
+
+
 class Known(NamedTuple):
     """Pairs whose resemblance is known, in place of texts."""
 
@@ -150,9 +167,11 @@ class Known(NamedTuple):
     common: NDArray[np.int32]
     resemblance: NDArray[np.float64]
 
-    def of_family(self, names: NDArray[np.int64]) -> Confirm:
-        """Return a function that gives the known facts of nodes, named by their places in `names`."""
-        return partial(self._compare_one, names)
+    def of_family(self, names: NDArray[np.int64]) -> FamilyTexts:
+        """Return the known facts of nodes, which are named by their places in `names`, ascending."""
+        ends = np.stack([self.keys >> 32, self.keys & 0xFFFFFFFF], axis=1)
+        inside = ends[np.isin(ends, names).all(axis=1)]
+        return FamilyTexts(partial(self._compare_one, names), pairs=np.searchsorted(names, inside).astype(np.int32))
 
     def _compare_one(self, names: NDArray[np.int64], one: int, others: NDArray[np.int64]) -> Compared:
         ends = np.stack([np.full(len(others), names[one]), names[others]], axis=1)

@@ -23,7 +23,7 @@ from nddup.embedded.workers import Workers
 from nddup.errors import CapacityError, NeedsSparkError
 from nddup.ground.arrays import Ragged, number_keys, take_rows
 from nddup.ground.columns import nulls
-from nddup.matching.bitmaps import MOST_BITS, NOTHING_PACKED, Bitmaps, Packed, make_bitmaps, pack
+from nddup.matching.bitmaps import make_bitmaps
 from nddup.matching.cliques import connect_cliques
 from nddup.matching.overlap_join import (
     NO_LIMIT,
@@ -45,7 +45,8 @@ from nddup.matching.overlap_join import (
     post_prefixes,
     take_prefixes,
 )
-from nddup.matching.prune import Pruned, prune
+from nddup.matching.probes import CROWDED, find_heavy, make_probes
+from nddup.matching.prune import prune
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import past_comparisons
 from nddup.settings import plan
@@ -58,14 +59,18 @@ from nddup.tables import CANDIDATES, LIKENESS, TYPES, likeness_of
 PARTS = 4
 """Parts of the search for each thread. After each part, the pairs found are checked against the memory."""
 
-CROWDED = 100
-"""Meetings for each sketch above which sketches are packed: a comparison is then some times as fast."""
-
-COMMON = 8
-"""A feature has a bit in packed sketches if it has at least this part of the holders of the commonest."""
-
 MEETINGS = 200
 """Meetings of two sketches in a posting list that cost as much as one comparison."""
+
+CROWD, OF_NODE = 1 << 18, 50
+"""Candidates of a component, in all and for each of its sketches, above which its shingles are joined instead: they may
+tell nearly all of these apart, at a tenth of the cost, before any is compared or stored."""
+
+CROWD_PARTS = 8
+"""Parts, for each of `PARTS`, where sketches meet so often that there may be such a component."""
+
+IS_CROWD = 1 << 48
+"""Added to the pairs of such a component: it is then larger than any limit."""
 
 LEVELS = (1 << LEVEL_BITS) - 1
 
@@ -90,6 +95,11 @@ class PairingOptions:
     levels: int = 0
     max_comparisons: int = NO_LIMIT
 
+    @property
+    def most_light(self) -> int:
+        """Sketches that may hold one feature: without leaders none is heavy."""
+        return NO_LIMIT if self.limits is None else self.max_postings
+
     @classmethod
     def of(cls, config: Config) -> Self:
         """Return how pairs are found with these settings."""
@@ -113,8 +123,9 @@ class Matches:
         rounds: postings left after each round of pruning.
         edit: (k,), edit similarity of the texts; None unless it decides.
         common: (k,), the distinct shingles that both texts have; None unless their resemblance decides.
-        large: (g, 3), the components of more than `pairs.max_edges` pairs, which are not listed: the first node, one of
-            the others, and how many pairs the component has at least; 0 in all rows of a component but one.
+        large: (g, 3), the components of more than `pairs.max_edges` pairs, or of very many candidates, which are not
+            listed: the first node, one of the others, and how many the component has at least; 0 in all rows of a
+            component but one.
     """
 
     first: NDArray[np.int32]
@@ -241,7 +252,7 @@ def _match(
             memory.require(memory.of_shared(shared), f"{count:,} sketches with {shared:,} ids in common")
 
         pruned = prune(sketches, totals, rule.threshold, partial(workers.work, "prune"), require)
-        rows, probes = _by_prefix(pruned, sketches, totals, rule)
+        rows, probes = make_probes(pruned, sketches, totals, rule.threshold, max_postings=rule.most_light)
         heavy, rounds = probes.heavy, tuple(pruned.rounds)
         del pruned
     else:
@@ -260,7 +271,9 @@ def _match(
     if rule.finder is None:
         connect_cliques(search.connected, probes, rule.threshold.rule)
     found, pairs, compared = [], len(links), 0
-    parts = _divide(postings.meetings + np.diff(probes.prefixes.offsets), PARTS * workers.count)
+    is_dense = search.is_by_shingles and postings.meetings.sum() > CROWDED * len(rows)
+    number = PARTS * workers.count * (CROWD_PARTS if is_dense else 1)
+    parts = _divide(postings.meetings + np.diff(probes.prefixes.offsets), number)
     for part in workers.work("match", partial(search.join, most=most), parts):
         found.append(part)
         pairs += len(part.first)
@@ -294,6 +307,11 @@ class _Search:
 
     lock: Lock = field(default_factory=Lock)
 
+    @property
+    def is_by_shingles(self) -> bool:
+        """Whether all shingles decide, and components may be searched by them (`nddup.mining.family_pairs`)."""
+        return self.rule.threshold.exact is not None and self.rule.limits is not None
+
     def join(self, rows: range, most: int) -> JoinResult:
         """Return what `join_prefixes` finds for some sketches, but for pairs in components that are large by now."""
         with self.lock:
@@ -303,7 +321,17 @@ class _Search:
         )
         with self.lock:
             count_pairs(self.connected, part.first, part.second)
+            if self.is_by_shingles:
+                self._mark_crowds()
             return self.listed(part)
+
+    def _mark_crowds(self) -> None:
+        """Let components with very many candidates be large."""
+        above, pairs = self.connected.above, self.connected.pairs
+        many = np.flatnonzero((pairs > CROWD) & (pairs < IS_CROWD) & (above == np.arange(len(above))))
+        if len(many):
+            sizes = np.bincount(find_large(self.connected._replace(max_edges=-1)), minlength=len(above))
+            pairs[many[pairs[many] > OF_NODE * sizes[many]]] += IS_CROWD
 
     def listed(self, part: JoinResult) -> JoinResult:
         """Return a part without the pairs of large components."""
@@ -317,46 +345,8 @@ class _Search:
         others = np.flatnonzero((roots >= 0) & (roots != np.arange(len(roots))))
         first, at = np.unique(roots[others], return_index=True)
         counts = np.zeros(len(others), np.int64)
-        counts[at] = self.connected.pairs[first]
+        counts[at] = self.connected.pairs[first] % IS_CROWD
         return np.stack([names[roots[others]], names[others], counts], axis=1)
-
-
-def _by_prefix(
-    pruned: Pruned, sketches: Ragged, totals: NDArray[np.int32], rule: PairingOptions
-) -> tuple[NDArray[np.int64], Probes]:
-    """Return the sketches with features left, each with its prefix, by total, and their places among all.
-
-    For containment the prefix is all features left, since any sketch may contain another; `posted` then counts those
-    that larger sketches look for.
-    """
-    threshold, totals = rule.threshold, totals[pruned.rows]
-    order = np.lexsort((pruned.rows, totals))
-    rows, totals = pruned.rows[order], totals[order]
-    lengths = np.diff(pruned.offsets)[order].astype(np.int32)
-    bounds, probed = threshold.needs(totals, totals, "smaller"), lengths
-    posted = np.maximum(lengths - threshold.needs(totals, totals, "larger") + 1, 0).astype(np.int32)
-    if not threshold.is_containment:
-        probed = np.maximum(lengths - bounds + 1, 0).astype(np.int32)
-    all_features = Prefixes(pruned.offsets, pruned.features, len(pruned.holders))
-    prefixes = take_prefixes(all_features, order, np.maximum(probed, posted))
-    bitmaps = make_bitmaps(pruned.offsets, pruned.features)
-    bitmaps = Bitmaps(bitmaps.sizes[order], bitmaps.words[order])
-    holders = np.bincount(prefixes.ranks, minlength=prefixes.n_ranks)
-    heavy = _find_heavy(prefixes, holders, rule)
-    packed = _pack(pruned, order) if holders @ holders > CROWDED * len(rows) else NOTHING_PACKED
-    return rows, Probes(take_rows(sketches, rows), prefixes, totals, bounds, probed, posted, heavy, bitmaps, packed)
-
-
-def _pack(pruned: Pruned, order: NDArray[np.int64]) -> Packed:
-    """Return the features left of each sketch, if most are among those that very many hold; else nothing.
-
-    Memory: at most `MOST_BITS` / 8 bytes a sketch, and 4 for each feature without a bit.
-    """
-    end = len(pruned.holders)
-    first = max(int(np.searchsorted(pruned.holders, pruned.holders[-1] // COMMON)), end - MOST_BITS)
-    if 2 * pruned.holders[first:].sum() < pruned.holders.sum():
-        return NOTHING_PACKED
-    return pack(pruned.offsets, pruned.features, order, first, end)
 
 
 def _by_keys(
@@ -371,20 +361,11 @@ def _by_keys(
     rows = rows[np.argsort(sizes[rows], kind="stable")]
     all_keys = finder.keys(sketches)
     numbered = Prefixes(all_keys.offsets, *number_keys(all_keys.values))
-    heavy = _find_heavy(numbered, np.bincount(numbered.ranks, minlength=numbered.n_ranks), rule)
+    heavy = find_heavy(numbered, np.bincount(numbered.ranks, minlength=numbered.n_ranks), rule.most_light)
     lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
     keys = take_prefixes(numbered, rows, lengths)
     own = take_rows(sketches, rows)
     return rows, Probes(own, keys, sizes[rows], bounds[rows], lengths, lengths, heavy[rows], make_bitmaps(*own)), heavy
-
-
-def _find_heavy(prefixes: Prefixes, holders: NDArray[np.int64], rule: PairingOptions) -> NDArray[np.bool_]:
-    """Mark the sketches with a feature, or key, that more than `max_postings` have; none where there are no leaders."""
-    is_heavy = np.zeros(len(prefixes.offsets) - 1, np.bool_)
-    if rule.limits is not None:
-        owners = np.repeat(np.arange(len(is_heavy)), np.diff(prefixes.offsets))
-        is_heavy[owners[holders[prefixes.ranks] > rule.max_postings]] = True
-    return is_heavy
 
 
 def _gather(

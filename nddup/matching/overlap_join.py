@@ -230,6 +230,24 @@ class Probes(NamedTuple):
     """These features themselves, where very many sketches meet; else nothing."""
 
 
+class Besides(NamedTuple):
+    """Other sketches of the same m documents, which must be near-duplicates too: all shingles, where these decide."""
+
+    sketches: Ragged
+    """uint64 ascending."""
+
+    totals: NDArray[np.int32]
+    """What bounds the overlap of each, (m,)."""
+
+    bounds: NDArray[np.int32]
+    """The least overlap of each with a near-duplicate, (m,); (0,) where nothing else must be near."""
+
+    rule: Rule
+
+    tells: bool
+    """Whether the overlap and the resemblance of a pair are those of these sketches."""
+
+
 class Postings(NamedTuple):
     """Posting lists: of each feature one of its light holders, and if any sketch is heavy one of its heavy holders."""
 
@@ -320,6 +338,7 @@ def join_prefixes(
     threshold: Threshold,
     connected: ConnectedPairs | None = None,
     most: int = NO_LIMIT,
+    besides: Besides | None = None,
 ) -> JoinResult:
     """Find the near-duplicate pairs of some sketches with those before them.
 
@@ -337,6 +356,7 @@ def join_prefixes(
             none. A component with at most `max_edges` pairs has all its pairs; any other has more, enough to connect
             it.
         most: candidates after which the search ends; what it returns is then not all.
+        besides: other sketches of the same documents: only pairs by both are found, and counted.
 
     Returns:
         Pairs, first < second, each once. They connect all sketches that were found to be connected.
@@ -349,7 +369,11 @@ def join_prefixes(
         Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order by size, size filter).
     """
     connected = begin_count(len(probes.bounds), NO_LIMIT) if connected is None else connected
-    found, candidates = _join(probes, postings, rows.start, rows.stop, threshold.rule, connected, most)
+    if besides is None:
+        none = np.empty(0, np.int32)
+        nothing = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64))
+        besides = Besides(nothing, none, none, threshold.rule, tells=False)
+    found, candidates = _join(probes, postings, rows.start, rows.stop, threshold.rule, connected, most, besides)
     first, second, overlap, shared, united = found.T
     return JoinResult(first, second, overlap, shared / np.maximum(united, 1), candidates, 0, np.empty((0, 2), np.int32))
 
@@ -387,7 +411,7 @@ class _Room(NamedTuple):
 
 
 @compiled
-def _join(
+def _join(  # noqa: C901, PLR0912 - a call for each candidate would hand over all arrays, which takes 100 ns
     probes: Probes,
     postings: Postings,
     start: int,
@@ -395,6 +419,7 @@ def _join(
     rule: Rule,
     connected: ConnectedPairs,
     most: int,
+    besides: Besides,
 ) -> tuple[NDArray[np.int32], int]:
     """Return rows (first, second, overlap, shared, united), and the number of candidates: soon after there are more
     than `most`, the search ends.
@@ -403,6 +428,9 @@ def _join(
     room = _Room(np.full(len(probes.totals), -1, np.int32), np.zeros(len(holders), np.int32), np.empty(CHUNK, np.int32))
     found, count, n_candidates, least = np.empty((1024, 5), np.int32), 0, 0, 0
     has_large = find_any_large(connected)
+    totals, bounds, is_packed = probes.totals, probes.bounds, len(probes.packed.words) > 0
+    # Where a packed sketch would meet more than there are, it is compared with all before it. Keys are not packed.
+    everyone = np.arange(len(totals) if is_packed and lists == 1 else 0).astype(np.int32)
 
     for i in range(start, stop):
         if n_candidates > most:
@@ -411,17 +439,34 @@ def _join(
         while not rule.is_containment and least < i and _differ(probes, least, i, rule):
             least += 1
         looked_at = lists - probes.heavy[i]  # heavy ones are not compared with each other
-        for k in range(looked_at * offsets[i], looked_at * (offsets[i] + probes.probed[i])):
+        first, last = looked_at * offsets[i], looked_at * (offsets[i] + probes.probed[i])
+        is_dense = len(everyone) > 0 and not has_large and postings.meetings[i] > i - least
+        for k in range(first, min(first + 1, last) if is_dense else last):
             slot = lists * ranks[k // looked_at] + k % looked_at
-            entry, end = _first_from(holders, starts[slot], starts[slot + 1], least), starts[slot + 1]
-            while entry < end and holders[entry] < i:
-                entry, n_met = _list_candidates(holders, entry, end, i, room, connected, has_large)
+            listed, entry, end = holders, _first_from(holders, starts[slot], starts[slot + 1], least), starts[slot + 1]
+            if is_dense:
+                listed, entry, end = everyone, least, i
+            while entry < end and listed[entry] < i:
+                entry, n_met = _list_candidates(listed, entry, end, i, room, connected, has_large and not is_dense)
                 n_candidates += n_met
                 for j in room.candidates[:n_met]:
                     if has_large and share_large(connected, i, j):
                         continue
+                    need = max(bounds[j if rule.is_containment else i], common_needed(totals[i], totals[j], rule))
+                    if most_common(probes.bitmaps, i, j) < need:
+                        continue
+                    common = count_packed(probes.packed, i, j) if is_packed else need
+                    if common < need:
+                        continue
 
-                    overlap, shared, united = _compare(probes, i, j, rule)
+                    if is_packed:
+                        overlap, shared, united = compare_by_overlap(probes.sketches, i, j, common, rule)
+                    else:
+                        overlap, shared, united = compare_sketches(probes.sketches, i, j, need, rule)
+                    if overlap >= 0 and len(besides.bounds) > 0:
+                        others = _compare_besides(besides, i, j)
+                        if others[0] < 0 or besides.tells:
+                            overlap, shared, united = others
                     if overlap >= 0:
                         if count == len(found):
                             found = np.concatenate((found, np.empty_like(found)))
@@ -441,17 +486,28 @@ def _differ(probes: Probes, small: int, large: int, rule: Rule) -> bool:
 
 
 @compiled
-def _compare(probes: Probes, i: int, j: int, rule: Rule) -> tuple[int, int, int]:
-    """Do `compare_sketches`, unless totals or bitmaps rule the pair out; i is the larger one."""
-    # A containment takes the bound of j, which i must contain.
-    need = probes.bounds[j] if rule.is_containment else probes.bounds[i]
-    need = max(need, common_needed(probes.totals[i], probes.totals[j], rule))
-    if most_common(probes.bitmaps, i, j) < need:
-        return -1, 0, 0
-    if len(probes.packed.words):
-        common = count_packed(probes.packed, i, j)
-        return compare_by_overlap(probes.sketches, i, j, common, rule) if common >= need else (-1, 0, 0)
-    return compare_sketches(probes.sketches, i, j, need, rule)
+def compare_listed(besides: Besides, pairs: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Compare the sketches of some pairs, (k, 2).
+
+    Returns:
+        Rows (first, second, overlap, shared, united) of those that are near-duplicates.
+    """
+    found, count = np.empty((len(pairs), 5), np.int32), 0
+    for k in range(len(pairs)):
+        overlap, shared, united = _compare_besides(besides, pairs[k, 0], pairs[k, 1])
+        if overlap >= 0:
+            found[count, 0], found[count, 1], found[count, 2] = pairs[k, 0], pairs[k, 1], overlap
+            found[count, 3], found[count, 4] = shared, united
+            count += 1
+    return found[:count].copy()
+
+
+@compiled
+def _compare_besides(besides: Besides, a: int, b: int) -> tuple[int, int, int]:
+    """Do `compare_sketches` for the other sketches of two documents."""
+    need = max(besides.bounds[a], besides.bounds[b])
+    need = max(need, common_needed(besides.totals[a], besides.totals[b], besides.rule))
+    return compare_sketches(besides.sketches, a, b, need, besides.rule)
 
 
 @compiled

@@ -8,7 +8,8 @@
 
 A family is a connected component of the pairs found and of the links between heavy sketches. Links join at least the
 heavy near-duplicates that were not compared, so no near-duplicate pair leaves a family. Where texts confirm pairs, two
-sketches that satisfy the rule are only candidates, and a function of the caller compares the texts.
+sketches that satisfy the rule are only candidates. Where all shingles decide, pairs by both are found and counted, so
+that texts which are hardly alike never have leaders; an edit similarity is compared with leaders only.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,17 +30,23 @@ from nddup.matching.cliques import connect_cliques
 from nddup.matching.confirm_texts import ConfirmRule, SetRule, compare_held, compare_one, confirms_any
 from nddup.matching.overlap_join import (
     NO_LIMIT,
+    Besides,
     ComparisonLimits,
     ConnectedPairs,
     JoinResult,
     Prefixes,
     Probes,
     begin_count,
+    compare_listed,
+    count_pairs,
+    find_any_large,
     find_large,
     join_prefixes,
     post_prefixes,
     take_prefixes,
 )
+from nddup.matching.probes import make_probes
+from nddup.matching.prune import prune
 from nddup.matching.threshold import Threshold
 from nddup.mining.bounded_keeping import Choosing, Confirm, Divided, choose_freely, keep_apart, keep_bounded
 from nddup.mining.keep_verdicts import classes_of
@@ -70,8 +77,27 @@ BATCH_ROWS = 100_000
 EDGE_ROWS = 1 << 20
 """Connections that are counted at a time."""
 
-ConfirmOf = Callable[[NDArray[np.int64]], Confirm]
-"""Gives what compares the texts of a family, from its nodes: it names documents by their places there."""
+FAMILY_HELD: Final = 1 << 24
+"""Shingles of a family, 128 MB, above which its sketches are joined, and its shingles only compared."""
+
+
+class FamilyTexts(NamedTuple):
+    """What the texts of the n documents of a family decide."""
+
+    confirm: Confirm
+
+    shingles: Ragged | None = None
+    """n rows, uint64 ascending, where all shingles decide; a row is empty where a document is near to none."""
+
+    rule: SetRule | None = None
+    """When they decide for a pair."""
+
+    pairs: NDArray[np.int32] | None = None
+    """(p, 2), the pairs for which they decide, where these are known."""
+
+
+ConfirmOf = Callable[[NDArray[np.int64]], FamilyTexts]
+"""Gives the texts of a family, from its nodes, of which it names documents by their places."""
 
 FAMILY_COLUMNS = {
     "sketch": "array<long>", "most": "long", "least": "long", "n": "long", "shingles": "int", "guard": "long"
@@ -150,7 +176,7 @@ def pair_family(
     threshold: Threshold,
     limits: ComparisonLimits,
     keys: Ragged | None = None,
-    confirm: Confirm | None = None,
+    texts: FamilyTexts | None = None,
     choosing: Choosing | None = None,
     divided: Divided | None = None,
 ) -> FamilyPairs:
@@ -176,7 +202,7 @@ def pair_family(
         limits: `pairs.max_edges` and `pairs.max_comparisons`.
         keys: n rows; only sketches with a common key are compared, except around leaders, where keys are not used.
             None: all sketches that can be near-duplicates are compared.
-        confirm: compares texts, where texts confirm pairs; the pairs returned are then candidates.
+        texts: where texts confirm pairs; the pairs returned may then be candidates that are none.
         choosing: what else decides; None: nothing.
         divided: as of `lead`.
 
@@ -184,8 +210,9 @@ def pair_family(
         The pairs, and which sketches are in large components. For no sketches, no pairs.
 
     Cost:
-        That of `connect_cliques` and of `join_prefixes`. Memory: 20 bytes a pair, twice that while the rows grow, for
-        some `max_edges` pairs a component; 60 bytes for every id of every sketch.
+        That of `connect_cliques` and of `join_prefixes`: of the shingles, where these are held, for sketches that are
+        alike may have few pairs. Memory: 20 bytes a pair, twice that while the rows grow, for some `max_edges` pairs a
+        component; 60 bytes for every id that is joined.
 
     Example:
         Every two of 0, 1 and 2 share two features; so do 3 and 4. At most two pairs a component: 0 leads 1 and 2.
@@ -197,18 +224,15 @@ def pair_family(
         >>> sorted(found.ends.tolist()), found.by_leaders.tolist()
         ([[1, 0], [2, 0], [3, 4]], [True, True, True, False, False])
     """
-    family = rank_features(sketches, totals, threshold)
-    if keys is not None:
-        family = family._replace(prefixes=Prefixes(keys.offsets, *number_keys(keys.values)))
-
-    order, connected, found = _join(family, limits, threshold, is_by_features=keys is None)
+    joined = _join_family(_Side(sketches, totals, threshold), limits, keys, texts)
+    order, found, confirm = joined.order, joined.found, texts and texts.confirm
     nobody, own = np.zeros(len(totals), np.bool_), np.arange(len(totals), dtype=np.int32)
     if found.candidates > limits.max_comparisons:
         none = np.empty(0, np.int32)
         return FamilyPairs(none.reshape(0, 2), none, np.empty(0), nobody, own, 0, found.candidates, is_whole=False)
 
     roots = np.full(len(totals), -1, np.int32)
-    roots[order] = find_large(connected)
+    roots[order] = find_large(joined.connected)
     ends = order[np.stack([found.first, found.second], axis=1)].astype(np.int32)
     listed = np.flatnonzero(roots[ends[:, 0]] < 0)
     parts = [Rows(ends[listed], found.overlap[listed], found.resemblance[listed])]
@@ -226,23 +250,131 @@ def pair_family(
     return FamilyPairs(ends, overlap, resemblance, roots >= 0, own, limited, found.candidates, is_whole=True)
 
 
+class _Side(NamedTuple):
+    """n sketches, or the shingles of their documents, and when two of them are near-duplicates."""
+
+    sketches: Ragged
+    totals: NDArray[np.int32]
+    threshold: Threshold
+
+
+class _Joined(NamedTuple):
+    """The pairs of m of the sketches; no other is in a pair."""
+
+    order: NDArray[np.int64]
+    """(m,), these, in the order in which they were joined."""
+
+    connected: ConnectedPairs
+    found: JoinResult
+
+
+def _join_family(side: _Side, limits: ComparisonLimits, keys: Ragged | None, texts: FamilyTexts | None) -> _Joined:
+    """Find the pairs of a family, by its sketches, its shingles, or both; or take those that are known."""
+    if texts is not None and texts.pairs is not None:
+        return _take_known(side, limits, keys, texts.pairs)
+    is_whole = side.threshold.exact is not None and np.array_equal(np.diff(side.sketches.offsets), side.totals)
+    if texts is None or texts.shingles is None or texts.rule is None or is_whole:
+        return _join(side, limits, keys)
+    shingles, (p, q) = texts.shingles, texts.rule
+
+    counts = np.diff(shingles.offsets).astype(np.int32)
+    most = int(counts.max(initial=0)) + 1
+    whole = _Side(shingles, counts, Threshold("resemblance", p, q, is_count=False, size=most, exact=Fraction(p, q)))
+    if keys is None and side.threshold.exact is not None and len(shingles.values) <= FAMILY_HELD:
+        return _join(whole, limits, besides=side, tells=True)
+    return _join(side, limits, keys, besides=whole)
+
+
 def _join(
-    family: Family, limits: ComparisonLimits, threshold: Threshold, *, is_by_features: bool
-) -> tuple[NDArray[np.int64], ConnectedPairs, JoinResult]:
-    """Find the pairs of n sketches as `join_prefixes` does; return also the order in which it names them, (n,)."""
-    connected = begin_count(len(family.totals), limits.max_edges)
-    order = np.argsort(family.totals, kind="stable")
-    lengths = np.diff(family.prefixes.offsets)[order].astype(np.int32)
-    own, prefixes = take_rows(family.sketches, order), take_prefixes(family.prefixes, order, lengths)
-    heavy, bitmaps = np.zeros(len(order), np.bool_), make_bitmaps(*own)
-    probes = Probes(own, prefixes, family.totals[order], family.bounds[order], lengths, lengths, heavy, bitmaps)
-    if is_by_features:
-        connect_cliques(connected, probes, threshold.rule)
+    side: _Side,
+    limits: ComparisonLimits,
+    keys: Ragged | None = None,
+    besides: _Side | None = None,
+    *,
+    tells: bool = False,
+) -> _Joined:
+    """Find the pairs of one side, as `join_prefixes` does, that are near-duplicates besides."""
+    if keys is None:
+        order, probes = _probe(side)
+    else:
+        order = np.argsort(side.totals, kind="stable")
+        lengths = np.diff(keys.offsets)[order].astype(np.int32)
+        prefixes = take_prefixes(Prefixes(keys.offsets, *number_keys(keys.values)), order, lengths)
+        own, heavy, totals = take_rows(side.sketches, order), np.zeros(len(order), np.bool_), side.totals[order]
+        bounds = side.threshold.needs(totals, totals)
+        probes = Probes(own, prefixes, totals, bounds, lengths, lengths, heavy, make_bitmaps(*own))
+    connected = begin_count(len(order), limits.max_edges)
+    if keys is None and (besides is None or tells):
+        _connect_cliques(connected, order, probes, side, besides)
     found = join_prefixes(
-        probes, post_prefixes(probes), range(len(order)), threshold=threshold, connected=connected,
-        most=limits.max_comparisons,
+        probes, post_prefixes(probes), range(len(order)), threshold=side.threshold, connected=connected,
+        most=limits.max_comparisons, besides=besides and _besides(besides, order, tells=tells),
     )  # fmt: skip
-    return order, connected, found
+    return _Joined(order, connected, found)
+
+
+def _probe(side: _Side) -> tuple[NDArray[np.int64], Probes]:
+    offsets, values = side.sketches
+    values = values.view()
+    values.flags.writeable = False  # kernels are compiled for one kind of array
+    sketches = Ragged(offsets, values)
+    pruned = prune(sketches, side.totals, side.threshold, map, _have_memory)
+    return make_probes(pruned, sketches, side.totals, side.threshold)
+
+
+def _have_memory(shared: int) -> None:
+    """Raise nothing: `pair_family` states the memory it takes."""
+
+
+def _besides(side: _Side, order: NDArray[np.int64], *, tells: bool) -> Besides:
+    totals = side.totals[order]
+    bounds, rule = side.threshold.needs(totals, totals), side.threshold.rule
+    return Besides(take_rows(side.sketches, order), totals, bounds, rule, tells)
+
+
+def _connect_cliques(
+    connected: ConnectedPairs, order: NDArray[np.int64], probes: Probes, side: _Side, besides: _Side | None
+) -> None:
+    """Do `connect_cliques`; with two sides, for what is in a clique by both."""
+    connect_cliques(connected, probes, side.threshold.rule)
+    if besides is None or not find_any_large(connected):
+        return
+    others, other_probes = _probe(besides)
+    other = begin_count(len(others), connected.max_edges)
+    connect_cliques(other, other_probes, besides.threshold.rule)
+    roots = np.full((2, len(side.totals)), -1, np.int64)
+    roots[0, order], roots[1, others] = find_large(connected), find_large(other)
+    connected.above[:], connected.pairs[:] = np.arange(len(order)), 0
+    of_order = roots[:, order]
+    both = np.flatnonzero((of_order >= 0).all(axis=0))
+    _, cliques, counts = np.unique(of_order[:, both], axis=1, return_inverse=True, return_counts=True)
+    pairs = counts * (counts - 1) // 2
+    for clique in np.flatnonzero(pairs > connected.max_edges).tolist():
+        members = both[cliques == clique]
+        connected.above[members], connected.pairs[members[0]] = members[0], pairs[clique]
+
+
+def _take_known(side: _Side, limits: ComparisonLimits, keys: Ragged | None, pairs: NDArray[np.int32]) -> _Joined:
+    """Return those of the known pairs that the sketches find too."""
+    if keys is not None:
+        pairs = pairs[_share_key(keys, pairs)]
+    order, connected = np.arange(len(side.totals)), begin_count(len(side.totals), limits.max_edges)
+    first, second, overlap, shared, united = compare_listed(_besides(side, order, tells=True), pairs).T
+    count_pairs(connected, first, second)
+    links = np.empty((0, 2), np.int32)
+    found = JoinResult(first, second, overlap, shared / np.maximum(united, 1), len(pairs), 0, links)
+    return _Joined(order, connected, found)
+
+
+def _share_key(keys: Ragged, pairs: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return whether both of each pair have a key in common, (p,)."""
+    numbers, count = number_keys(keys.values)
+    own = np.repeat(np.arange(len(keys.offsets) - 1), np.diff(keys.offsets)) * count + numbers
+    lengths = np.diff(keys.offsets)[pairs[:, 0]]
+    of_pairs = np.repeat(np.arange(len(pairs)), lengths)
+    starts = np.repeat(keys.offsets[pairs[:, 0]] - (np.cumsum(lengths) - lengths), lengths)
+    wanted = pairs[of_pairs, 1].astype(np.int64) * count + numbers[starts + np.arange(len(starts))]
+    return np.bincount(of_pairs, weights=np.isin(wanted, own), minlength=len(pairs)) > 0
 
 
 def connect_sketches(sketches: Ragged, totals: NDArray[np.int32], threshold: Threshold) -> NDArray[np.int64]:
@@ -260,13 +392,12 @@ def connect_sketches(sketches: Ragged, totals: NDArray[np.int32], threshold: Thr
         >>> connect_sketches(sketches, np.full(3, 2, np.int32), by_count).tolist()
         [0, 1, 1]
     """
-    family, limits = rank_features(sketches, totals, threshold), ComparisonLimits(0, NO_LIMIT)
-    order, connected, _ = _join(family, limits, threshold, is_by_features=True)
+    order, connected, _ = _join(_Side(sketches, totals, threshold), ComparisonLimits(0, NO_LIMIT))
     roots = find_large(connected)
     roots = np.where(roots < 0, np.arange(len(order)), roots)
-    firsts = np.full(len(order), len(order))
+    firsts = np.full(len(order), len(totals))
     np.minimum.at(firsts, roots, order)
-    values = np.empty(len(order), np.int64)
+    values = np.arange(len(totals))
     values[order] = firsts[roots]
     return values
 
@@ -432,12 +563,13 @@ def _rows_of_family(rows: pa.Table, rule: FamilyRule, confirm_of: ConfirmOf | No
         divided = Divided(place, guards, _choosing_of(rows, rule))
     rows, by_policy = rows.take(pa.array(first)), np.argsort(first)
     sketches = ragged_of(rows["sketch"])
-    confirm = None if confirm_of is None else confirm_of(nodes)
+    texts = None if confirm_of is None else confirm_of(nodes)
     if isinstance(rule.confirm, SetRule):
-        confirm = partial(compare_held, ragged_of(rows["tokens"]), rule.confirm)
+        shingles = ragged_of(rows["tokens"])
+        texts = FamilyTexts(partial(compare_held, shingles, rule.confirm), shingles, rule.confirm)
     elif rule.confirm is not None:
-        confirm = partial(compare_one, partial(take_rows, ragged_of(rows["tokens"])), rule.confirm)
-    found = _search(rows, by_policy, rule, confirm, divided)
+        texts = FamilyTexts(partial(compare_one, partial(take_rows, ragged_of(rows["tokens"])), rule.confirm))
+    found = _search(rows, by_policy, rule, texts, divided)
     if not found.is_whole:
         yield _lay_out("stopped", nodes[:1], np.array([len(nodes)]))
         return
@@ -458,17 +590,18 @@ def _choosing_of(rows: pa.Table, rule: FamilyRule) -> Choosing:
 
 
 def _search(
-    rows: pa.Table, by_policy: NDArray[np.int64], rule: FamilyRule, confirm: Confirm | None, divided: Divided | None
+    rows: pa.Table, by_policy: NDArray[np.int64], rule: FamilyRule, texts: FamilyTexts | None, divided: Divided | None
 ) -> FamilyPairs:
     sketches = ragged_of(rows["sketch"])
     sizes = np.diff(sketches.offsets).astype(np.int32)
     totals = rule.threshold.totals(sizes, rows["shingles"].to_numpy())
     choosing, limits = _choosing_of(rows, rule), rule.limits
-    if rows["is_large"][0].as_py():
+    is_counted = texts is not None and (texts.shingles is not None or texts.pairs is not None)
+    if rows["is_large"][0].as_py() and not is_counted:  # so many candidates are pairs, or are taken for pairs
         component = Component(sketches, totals, by_policy)
-        return lead(component, rule.threshold, limits.max_edges, choosing, confirm, divided)
+        return lead(component, rule.threshold, limits.max_edges, choosing, texts and texts.confirm, divided)
     keys = None if rule.keys is None else rule.keys(sketches)
-    return pair_family(sketches, totals, by_policy, rule.threshold, limits, keys, confirm, choosing, divided)
+    return pair_family(sketches, totals, by_policy, rule.threshold, limits, keys, texts, choosing, divided)
 
 
 def _lay_out(

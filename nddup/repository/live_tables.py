@@ -32,7 +32,7 @@ from nddup.ground.metrics import (
 )
 from nddup.matching.lookups import distinct, is_among
 from nddup.matching.preference import Order
-from nddup.mining.pair_graph import keep_first
+from nddup.mining.pair_graph import keep_first, label_components
 from nddup.report.gather import report_run
 from nddup.repository.make_change import as_of_run
 from nddup.repository.segment_files import NOT_STORED, RESULTS, TEXTS, among, read_all
@@ -106,8 +106,8 @@ def _leads(snapshot: Snapshot, state: pa.Table) -> NDArray[np.bool_]:
 
     With `keep.same` a kept one may have an earlier leader of other values: then they are chosen in the order anew.
 
-    Only components of more than `pairs.max_edges` pairs, or candidates, have leaders; of their documents those that
-    have a near-duplicate with another sketch.
+    Only components of more than `pairs.max_edges` pairs have leaders; of their documents those that have a
+    near-duplicate with another sketch.
 
     Args:
         state: STATE of the n live documents, in the order of their numbers.
@@ -119,18 +119,19 @@ def _leads(snapshot: Snapshot, state: pa.Table) -> NDArray[np.bool_]:
     if limits is None or not len(state):
         return is_led
     nodes = np.asarray(snapshot.documents_of(snapshot.live_keys, ["doc_key", "node"])["node"].to_numpy())
-    live, first = np.unique(nodes, return_index=True)
+    live = np.unique(nodes)
     edges = snapshot.edges_of(live)
+    if snapshot.identity.is_exact:
+        edges = edges.filter(pc.greater(edges["common"], 0))
     ends = np.stack([edges[name].to_numpy() for name in ("node_a", "node_b")])
-    of_edges = state["component_key"].to_numpy()[first][np.searchsorted(live, ends[0])]
+    places = np.searchsorted(live, ends).T.astype(np.int32)
+    of_edges = label_components(places, nodes=len(live)).ordinals[places[:, 0]].astype(np.int64)
     components, counts = np.unique(of_edges, return_counts=True)
     large = is_among(of_edges, components[counts > limits.max_edges])
-    if snapshot.identity.is_exact:
-        large &= edges["common"].to_numpy() > 0
     in_large = is_among(nodes, distinct(ends[:, large].ravel()))
     if snapshot.identity.config.keep.same is None:
         return np.asarray(in_large & np.asarray(state["kept"]))
-    return np.asarray(in_large & _first_of(snapshot, nodes, np.searchsorted(live, ends[:, large])))
+    return np.asarray(in_large & _first_of(snapshot, nodes, places[large].T.astype(np.int64)))
 
 
 def _first_of(snapshot: Snapshot, nodes: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:

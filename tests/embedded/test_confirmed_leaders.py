@@ -7,15 +7,21 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nddup.checking.check_run import check_run
-from nddup.embedded import confirm
+from nddup.embedded import confirm, match, steps
 from nddup.embedded.run import run_locally
+from nddup.embedded.workers import Workers
 from nddup.engines.duck import DuckRun
 from nddup.matching.confirm_texts import SetRule
+from nddup.mining import family_pairs
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
 from tests.embedded.confirmed_texts import draw_together, find_confirmed, keep_longest
+from tests.embedded.drawn_collections import connect
+from tests.embedded.test_one_task import texts_of
 from tests.samples_by_night import every, first
 
 
@@ -27,11 +33,11 @@ def test_components_given_by_leaders(limits: dict[str, int], confirm: str, tmp_p
     With few postings, the families are those of heavy sketches, whose components are counted during the search.
     """
     case = draw_together(range(30, 42))._replace(confirm=confirm)
-    settings = {**case.settings, "pairs": {**case.settings["pairs"], **limits}, "output": {"report": False}}
+    chosen = {**case.settings, "pairs": {**case.settings["pairs"], **limits}, "output": {"report": False}}
     lines = [json.dumps({"id": name, "text": text}) + "\n" for name, text in case.texts.items()]
     (tmp_path / "texts.jsonl").write_text("".join(lines))
 
-    run_locally([str(tmp_path / "texts.jsonl")], str(tmp_path / "run"), build_config(settings, origin="test"))
+    run_locally([str(tmp_path / "texts.jsonl")], str(tmp_path / "run"), build_config(chosen, origin="test"))
 
     tables = {name: pq.read_table(tmp_path / "run" / name).to_pylist() for name in ("documents", "pairs", "clusters",
                                                                                     "keep")}  # fmt: skip
@@ -64,8 +70,46 @@ def test_a_text_that_no_candidate_needs_is_near_none(held: int, monkeypatch: pyt
         np.array([2, 5], np.int32), [confirm.Row(values, 0, 3), confirm.Row(values, 3, 7)], SetRule(3, 4)
     )
 
-    compare = read.of_family(np.array([2, 3, 5, 9]))
+    compare = read.of_family(np.array([2, 3, 5, 9])).confirm
 
     assert compare(0, np.array([1, 2, 3])).is_near.tolist() == [False, True, False]
     assert not compare(1, np.array([0, 2])).is_near.any()
-    assert not confirm.Confirmer(read.nodes[:0], [], read.rule).of_family(np.array([2, 3]))(0, np.array([1])).is_near
+    of_none = confirm.Confirmer(read.nodes[:0], [], read.rule).of_family(np.array([2, 3]))
+    assert not of_none.confirm(0, np.array([1])).is_near
+
+
+@pytest.mark.parametrize("held", [0, 1 << 24])
+@settings(max_examples=8, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    max_edges=st.integers(1, 12),
+    max_postings=st.sampled_from([2, 10_000]),
+    crowd=st.sampled_from([0, 3, 1 << 18]),
+)
+def test_only_pairs_count(held: int, seed: int, max_edges: int, max_postings: int, crowd: int) -> None:
+    """A component has leaders if more than `max_edges` candidates are pairs, however many there are; else all its pairs
+    are listed: by its shingles, its sketches or both, with candidates counted or not.
+    """
+    case = draw_together(range(seed, seed + 6))._replace(confirm="resemblance")
+    limits = {"max_edges": max_edges, "max_postings": max_postings}
+    config = build_config({**case.settings, "pairs": {**case.settings["pairs"], **limits}}, origin="test")
+    patches = {(family_pairs, "FAMILY_HELD"): held, (match, "CROWD"): crowd, (match, "OF_NODE"): 0 if crowd else 1}
+    texts = texts_of(case.texts)
+    with Workers(2) as workers, pytest.MonkeyPatch.context() as patch:
+        for (module, name), value in patches.items():
+            patch.setattr(module, name, value)
+        sketched = steps.sketch(texts, config, workers)
+        paired = steps.pair(sketched.documents, config, workers, texts)
+
+    rows = sketched.documents.to_pylist()
+    group_of = once_each((row["doc_id"], row["group"]) for row in rows)
+    confirmed = find_confirmed(case, once_each((row["doc_id"], row) for row in rows))
+    near = {frozenset((group_of[a], group_of[b])) for a, b in confirmed if group_of[a] != group_of[b]}
+    components = connect(sorted({name for pair in near for name in pair}), near)
+    large = {name for names in components if sum(pair <= names for pair in near) > max_edges for name in names}
+    assert {rows[place]["doc_id"] for place in paired.led.nodes} == large
+
+    ends = zip(paired.pairs["doc_a"].to_pylist(), paired.pairs["doc_b"].to_pylist(), strict=True)
+    found = {frozenset((group_of[a], group_of[b])) for a, b in ends}
+    assert {pair for pair in found if len(pair) == 2 and not pair <= large} == {p for p in near if not p <= large}
+    assert {pair for pair in found if pair <= large and len(pair) == 2} <= near

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.embedded import match as matching
-from nddup.embedded.match import PairingOptions
+from nddup.embedded.match import PairingOptions, match
 from nddup.embedded.workers import Workers
 from nddup.ground.arrays import Ragged
+from nddup.matching import probes
 from nddup.matching.bitmaps import MOST_BITS, Packed, count_packed, pack
 from nddup.matching.threshold import Threshold, compare_by_overlap, compare_sketches
 
@@ -71,12 +71,12 @@ def test_crowded_collections_are_packed(monkeypatch: pytest.MonkeyPatch) -> None
         packs.append(given[4] - given[3])
         return pack(*given)
 
-    monkeypatch.setattr(matching, "pack", note)
+    monkeypatch.setattr(probes, "pack", note)
 
     with Workers(2) as workers:
         for most in (0, 64, MOST_BITS):
-            monkeypatch.setattr(matching, "MOST_BITS", most)
-            one = matching.match(nodes, sketches, sizes, options, workers)
+            monkeypatch.setattr(probes, "MOST_BITS", most)
+            one = match(nodes, sketches, sizes, options, workers)
             found[most] = [*zip(one.first, one.second, one.overlap, one.resemblance, strict=True)]
 
     assert len(packs) == 1
