@@ -492,14 +492,14 @@ def compare_listed(besides: Besides, pairs: NDArray[np.int32]) -> NDArray[np.int
     Returns:
         Rows (first, second, overlap, shared, united) of those that are near-duplicates.
     """
-    found, count = np.empty((len(pairs), 5), np.int32), 0
+    rows, count = np.empty((len(pairs), 5), np.int32), 0
     for k in range(len(pairs)):
         overlap, shared, united = _compare_besides(besides, pairs[k, 0], pairs[k, 1])
         if overlap >= 0:
-            found[count, 0], found[count, 1], found[count, 2] = pairs[k, 0], pairs[k, 1], overlap
-            found[count, 3], found[count, 4] = shared, united
+            rows[count, 0], rows[count, 1], rows[count, 2] = pairs[k, 0], pairs[k, 1], overlap
+            rows[count, 3], rows[count, 4] = shared, united
             count += 1
-    return found[:count].copy()
+    return rows[:count].copy()
 
 
 @compiled

@@ -225,17 +225,17 @@ def pair_family(
         ([[1, 0], [2, 0], [3, 4]], [True, True, True, False, False])
     """
     joined = _join_family(_Side(sketches, totals, threshold), limits, keys, texts)
-    order, found, confirm = joined.order, joined.found, texts and texts.confirm
+    order, matches, confirm = joined.order, joined.matches, texts and texts.confirm
     nobody, own = np.zeros(len(totals), np.bool_), np.arange(len(totals), dtype=np.int32)
-    if found.candidates > limits.max_comparisons:
+    if matches.candidates > limits.max_comparisons:
         none = np.empty(0, np.int32)
-        return FamilyPairs(none.reshape(0, 2), none, np.empty(0), nobody, own, 0, found.candidates, is_whole=False)
+        return FamilyPairs(none.reshape(0, 2), none, np.empty(0), nobody, own, 0, matches.candidates, is_whole=False)
 
     roots = np.full(len(totals), -1, np.int32)
     roots[order] = find_large(joined.connected)
-    ends = order[np.stack([found.first, found.second], axis=1)].astype(np.int32)
+    ends = order[np.stack([matches.first, matches.second], axis=1)].astype(np.int32)
     listed = np.flatnonzero(roots[ends[:, 0]] < 0)
-    parts = [Rows(ends[listed], found.overlap[listed], found.resemblance[listed])]
+    parts = [Rows(ends[listed], matches.overlap[listed], matches.resemblance[listed])]
     limited, whole = 0, choosing or choose_freely(len(totals))
     for root in np.unique(roots[roots >= 0]):
         members = np.flatnonzero(roots == root)
@@ -247,7 +247,7 @@ def pair_family(
         parts.append(Rows(members[within.ends].astype(np.int32), within.overlap, within.resemblance))
         own[members], limited = members[within.stands], limited + within.limited
     ends, overlap, resemblance = join_rows(parts)
-    return FamilyPairs(ends, overlap, resemblance, roots >= 0, own, limited, found.candidates, is_whole=True)
+    return FamilyPairs(ends, overlap, resemblance, roots >= 0, own, limited, matches.candidates, is_whole=True)
 
 
 class _Side(NamedTuple):
@@ -265,7 +265,7 @@ class _Joined(NamedTuple):
     """(m,), these, in the order in which they were joined."""
 
     connected: ConnectedPairs
-    found: JoinResult
+    matches: JoinResult
 
 
 def _join_family(side: _Side, limits: ComparisonLimits, keys: Ragged | None, texts: FamilyTexts | None) -> _Joined:
@@ -306,11 +306,11 @@ def _join(
     connected = begin_count(len(order), limits.max_edges)
     if keys is None and (besides is None or tells):
         _connect_cliques(connected, order, probes, side, besides)
-    found = join_prefixes(
+    matches = join_prefixes(
         probes, post_prefixes(probes), range(len(order)), threshold=side.threshold, connected=connected,
         most=limits.max_comparisons, besides=besides and _besides(besides, order, tells=tells),
     )  # fmt: skip
-    return _Joined(order, connected, found)
+    return _Joined(order, connected, matches)
 
 
 def _probe(side: _Side) -> tuple[NDArray[np.int64], Probes]:
@@ -362,8 +362,8 @@ def _take_known(side: _Side, limits: ComparisonLimits, keys: Ragged | None, pair
     first, second, overlap, shared, united = compare_listed(_besides(side, order, tells=True), pairs).T
     count_pairs(connected, first, second)
     links = np.empty((0, 2), np.int32)
-    found = JoinResult(first, second, overlap, shared / np.maximum(united, 1), len(pairs), 0, links)
-    return _Joined(order, connected, found)
+    matches = JoinResult(first, second, overlap, shared / np.maximum(united, 1), len(pairs), 0, links)
+    return _Joined(order, connected, matches)
 
 
 def _share_key(keys: Ragged, pairs: NDArray[np.int32]) -> NDArray[np.bool_]:
