@@ -84,7 +84,7 @@ class Defined(NamedTuple):
     """The near-duplicate pairs of documents, with their resemblance; equal texts too."""
 
     led: set[str]
-    """The documents of components of more than `max_edges` candidates."""
+    """The documents of components of more than `max_edges` pairs."""
 
     leaders: set[str]
     """Those of them that lead."""
@@ -109,10 +109,10 @@ def define(drawn: Drawn, documents: Mapping[str, Any]) -> Defined:
             near[a, b] = likeness
 
     defined = Defined(near, set(), set(), {}, set())
-    alone = {frozenset([name]) for name in drawn.texts} - {frozenset([name]) for pair in candidates for name in pair}
-    for component in brute_force.find_components(candidates) | alone:
+    alone = {frozenset([name]) for name in drawn.texts} - {frozenset([name]) for pair in near for name in pair}
+    for component in brute_force.find_components(near.keys()) | alone:
         distinct = {(sets[a], sets[b]) for a, b in combinations(sorted(component), 2) if sets[a] != sets[b]
-                    and (a, b) in candidates}  # fmt: skip
+                    and (a, b) in near}  # fmt: skip
         pairs = {frozenset(pair) for pair in distinct}
         is_led = len(pairs) > drawn.max_edges
         _decide(drawn, [name for name in drawn.order() if name in component], sets, defined, is_led=is_led)
