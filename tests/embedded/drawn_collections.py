@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from nddup.sketching.minhash import SLOT_BITS
 from nddup.tables import DOCUMENTS
 
 Sketch = frozenset[int]
+Named = TypeVar("Named")
 SIZE = 8
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -93,8 +94,8 @@ class Law:
         return Graph(pairs, components, large if plan.comparison_limits(self.config) else set())
 
 
-def connect(sketches: Sequence[Sketch], pairs: set[frozenset[Sketch]]) -> list[frozenset[Sketch]]:
-    """Return the connected components; a sketch without a pair is one of its own."""
+def connect(sketches: Sequence[Named], pairs: set[frozenset[Named]]) -> list[frozenset[Named]]:
+    """Return the connected components of sketches, or of their names; one without a pair is one of its own."""
     components = {sketch: frozenset([sketch]) for sketch in sketches}
     for first, second in map(tuple, pairs):
         whole = components[first] | components[second]
