@@ -199,8 +199,8 @@ def test_spark_counts_the_same(spark: SparkSession, seed: int, partitions: int, 
     assert (made["stages"]["clusters"]["led_components"] > 0) == (max_edges == 3)
     assert (made["stages"]["pairs"]["limited"] > 0) == (max_edges == 3)
     assert made["stages"]["pairs"]["crowd"] > 0
-    assert made["rows"]["false_components"] > 0
-    assert any(row["star"] for row in rows_of(tmp_path / "spark", "pairs"))
+    assert (made["rows"]["false_components"] > 0) == (max_edges == 3)
+    assert max_edges > 3 or any(row["star"] for row in rows_of(tmp_path / "spark", "pairs"))
     assert check_run(DuckRun(str(tmp_path / "spark")), steps=["families"]).is_sound
 
 
