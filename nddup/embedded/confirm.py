@@ -41,14 +41,8 @@ from nddup.matching.confirm_texts import (
     may_confirm,
 )
 from nddup.matching.overlap_join import ComparisonLimits
-from nddup.mining.family_pairs import (
-    FAMILY_HELD,
-    FamilyRule,
-    FamilyTexts,
-    list_families,
-    past_comparisons,
-    search_families,
-)
+from nddup.mining.family_join import FAMILY_HELD, FamilyTexts
+from nddup.mining.family_pairs import FamilyRule, list_families, past_comparisons, search_families
 from nddup.mining.keep_verdicts import FORCED_WEIGHT
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import RecordLimits

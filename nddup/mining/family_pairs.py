@@ -17,38 +17,23 @@ from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, number_keys, take_rows
+from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import ragged_of
-from nddup.matching.bitmaps import make_bitmaps
-from nddup.matching.cliques import connect_cliques
 from nddup.matching.confirm_texts import ConfirmRule, SetRule, compare_held, compare_one, confirms_any
 from nddup.matching.overlap_join import (
     NO_LIMIT,
-    Besides,
     ComparisonLimits,
-    ConnectedPairs,
-    JoinResult,
-    Prefixes,
-    Probes,
-    begin_count,
-    compare_listed,
-    count_pairs,
-    find_any_large,
     find_large,
-    join_prefixes,
-    post_prefixes,
-    take_prefixes,
 )
-from nddup.matching.probes import make_probes
-from nddup.matching.prune import prune
 from nddup.matching.threshold import Threshold
 from nddup.mining.bounded_keeping import Choosing, Confirm, Divided, choose_freely, keep_apart, keep_bounded
+from nddup.mining.family_join import FamilyTexts, Side, join_family, join_side
 from nddup.mining.keep_verdicts import classes_of
 from nddup.mining.leaders import (
     Family,
@@ -76,25 +61,6 @@ BATCH_ROWS = 100_000
 
 EDGE_ROWS = 1 << 20
 """Connections that are counted at a time."""
-
-FAMILY_HELD: Final = 1 << 24
-"""Shingles of a family, 128 MB, above which its sketches are joined, and its shingles only compared."""
-
-
-class FamilyTexts(NamedTuple):
-    """What the texts of the n documents of a family decide."""
-
-    confirm: Confirm
-
-    shingles: Ragged | None = None
-    """n rows, uint64 ascending, where all shingles decide; a row is empty where a document is near to none."""
-
-    rule: SetRule | None = None
-    """When they decide for a pair."""
-
-    pairs: NDArray[np.int32] | None = None
-    """(p, 2), the pairs for which they decide, where these are known."""
-
 
 ConfirmOf = Callable[[NDArray[np.int64]], FamilyTexts]
 """Gives the texts of a family, from its nodes, of which it names documents by their places."""
@@ -224,7 +190,7 @@ def pair_family(
         >>> sorted(found.ends.tolist()), found.by_leaders.tolist()
         ([[1, 0], [2, 0], [3, 4]], [True, True, True, False, False])
     """
-    joined = _join_family(_Side(sketches, totals, threshold), limits, keys, texts)
+    joined = join_family(Side(sketches, totals, threshold), limits, keys, texts)
     order, matches, confirm = joined.order, joined.matches, texts and texts.confirm
     nobody, own = np.zeros(len(totals), np.bool_), np.arange(len(totals), dtype=np.int32)
     if matches.candidates > limits.max_comparisons:
@@ -250,133 +216,6 @@ def pair_family(
     return FamilyPairs(ends, overlap, resemblance, roots >= 0, own, limited, matches.candidates, is_whole=True)
 
 
-class _Side(NamedTuple):
-    """n sketches, or the shingles of their documents, and when two of them are near-duplicates."""
-
-    sketches: Ragged
-    totals: NDArray[np.int32]
-    threshold: Threshold
-
-
-class _Joined(NamedTuple):
-    """The pairs of m of the sketches; no other is in a pair."""
-
-    order: NDArray[np.int64]
-    """(m,), these, in the order in which they were joined."""
-
-    connected: ConnectedPairs
-    matches: JoinResult
-
-
-def _join_family(side: _Side, limits: ComparisonLimits, keys: Ragged | None, texts: FamilyTexts | None) -> _Joined:
-    """Find the pairs of a family, by its sketches, its shingles, or both; or take those that are known."""
-    if texts is not None and texts.pairs is not None:
-        return _take_known(side, limits, keys, texts.pairs)
-    is_whole = side.threshold.exact is not None and np.array_equal(np.diff(side.sketches.offsets), side.totals)
-    if texts is None or texts.shingles is None or texts.rule is None or is_whole:
-        return _join(side, limits, keys)
-    shingles, (p, q) = texts.shingles, texts.rule
-
-    counts = np.diff(shingles.offsets).astype(np.int32)
-    most = int(counts.max(initial=0)) + 1
-    whole = _Side(shingles, counts, Threshold("resemblance", p, q, is_count=False, size=most, exact=Fraction(p, q)))
-    if keys is None and side.threshold.exact is not None and len(shingles.values) <= FAMILY_HELD:
-        return _join(whole, limits, besides=side, tells=True)
-    return _join(side, limits, keys, besides=whole)
-
-
-def _join(
-    side: _Side,
-    limits: ComparisonLimits,
-    keys: Ragged | None = None,
-    besides: _Side | None = None,
-    *,
-    tells: bool = False,
-) -> _Joined:
-    """Find the pairs of one side, as `join_prefixes` does, that are near-duplicates besides."""
-    if keys is None:
-        order, probes = _probe(side)
-    else:
-        order = np.argsort(side.totals, kind="stable")
-        lengths = np.diff(keys.offsets)[order].astype(np.int32)
-        prefixes = take_prefixes(Prefixes(keys.offsets, *number_keys(keys.values)), order, lengths)
-        own, heavy, totals = take_rows(side.sketches, order), np.zeros(len(order), np.bool_), side.totals[order]
-        bounds = side.threshold.needs(totals, totals)
-        probes = Probes(own, prefixes, totals, bounds, lengths, lengths, heavy, make_bitmaps(*own))
-    connected = begin_count(len(order), limits.max_edges)
-    if keys is None and (besides is None or tells):
-        _connect_cliques(connected, order, probes, side, besides)
-    matches = join_prefixes(
-        probes, post_prefixes(probes), range(len(order)), threshold=side.threshold, connected=connected,
-        most=limits.max_comparisons, besides=besides and _besides(besides, order, tells=tells),
-    )  # fmt: skip
-    return _Joined(order, connected, matches)
-
-
-def _probe(side: _Side) -> tuple[NDArray[np.int64], Probes]:
-    offsets, values = side.sketches
-    values = values.view()
-    values.flags.writeable = False  # kernels are compiled for one kind of array
-    sketches = Ragged(offsets, values)
-    pruned = prune(sketches, side.totals, side.threshold, map, _have_memory)
-    return make_probes(pruned, sketches, side.totals, side.threshold)
-
-
-def _have_memory(shared: int) -> None:
-    """Raise nothing: `pair_family` states the memory it takes."""
-
-
-def _besides(side: _Side, order: NDArray[np.int64], *, tells: bool) -> Besides:
-    totals = side.totals[order]
-    bounds, rule = side.threshold.needs(totals, totals), side.threshold.rule
-    return Besides(take_rows(side.sketches, order), totals, bounds, rule, tells)
-
-
-def _connect_cliques(
-    connected: ConnectedPairs, order: NDArray[np.int64], probes: Probes, side: _Side, besides: _Side | None
-) -> None:
-    """Do `connect_cliques`; with two sides, for what is in a clique by both."""
-    connect_cliques(connected, probes, side.threshold.rule)
-    if besides is None or not find_any_large(connected):
-        return
-    others, other_probes = _probe(besides)
-    other = begin_count(len(others), connected.max_edges)
-    connect_cliques(other, other_probes, besides.threshold.rule)
-    roots = np.full((2, len(side.totals)), -1, np.int64)
-    roots[0, order], roots[1, others] = find_large(connected), find_large(other)
-    connected.above[:], connected.pairs[:] = np.arange(len(order)), 0
-    of_order = roots[:, order]
-    both = np.flatnonzero((of_order >= 0).all(axis=0))
-    _, cliques, counts = np.unique(of_order[:, both], axis=1, return_inverse=True, return_counts=True)
-    pairs = counts * (counts - 1) // 2
-    for clique in np.flatnonzero(pairs > connected.max_edges).tolist():
-        members = both[cliques == clique]
-        connected.above[members], connected.pairs[members[0]] = members[0], pairs[clique]
-
-
-def _take_known(side: _Side, limits: ComparisonLimits, keys: Ragged | None, pairs: NDArray[np.int32]) -> _Joined:
-    """Return those of the known pairs that the sketches find too."""
-    if keys is not None:
-        pairs = pairs[_share_key(keys, pairs)]
-    order, connected = np.arange(len(side.totals)), begin_count(len(side.totals), limits.max_edges)
-    first, second, overlap, shared, united = compare_listed(_besides(side, order, tells=True), pairs).T
-    count_pairs(connected, first, second)
-    links = np.empty((0, 2), np.int32)
-    matches = JoinResult(first, second, overlap, shared / np.maximum(united, 1), len(pairs), 0, links)
-    return _Joined(order, connected, matches)
-
-
-def _share_key(keys: Ragged, pairs: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return whether both of each pair have a key in common, (p,)."""
-    numbers, count = number_keys(keys.values)
-    own = np.repeat(np.arange(len(keys.offsets) - 1), np.diff(keys.offsets)) * count + numbers
-    lengths = np.diff(keys.offsets)[pairs[:, 0]]
-    of_pairs = np.repeat(np.arange(len(pairs)), lengths)
-    starts = np.repeat(keys.offsets[pairs[:, 0]] - (np.cumsum(lengths) - lengths), lengths)
-    wanted = pairs[of_pairs, 1].astype(np.int64) * count + numbers[starts + np.arange(len(starts))]
-    return np.bincount(of_pairs, weights=np.isin(wanted, own), minlength=len(pairs)) > 0
-
-
 def connect_sketches(sketches: Ragged, totals: NDArray[np.int32], threshold: Threshold) -> NDArray[np.int64]:
     """Return the component of each sketch, by its first one, (n,): any two that satisfy the threshold are in one.
 
@@ -392,7 +231,7 @@ def connect_sketches(sketches: Ragged, totals: NDArray[np.int32], threshold: Thr
         >>> connect_sketches(sketches, np.full(3, 2, np.int32), by_count).tolist()
         [0, 1, 1]
     """
-    order, connected, _ = _join(_Side(sketches, totals, threshold), ComparisonLimits(0, NO_LIMIT))
+    order, connected, _ = join_side(Side(sketches, totals, threshold), ComparisonLimits(0, NO_LIMIT))
     roots = find_large(connected)
     roots = np.where(roots < 0, np.arange(len(order)), roots)
     firsts = np.full(len(order), len(totals))

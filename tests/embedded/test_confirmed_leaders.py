@@ -16,7 +16,7 @@ from nddup.embedded.run import run_locally
 from nddup.embedded.workers import Workers
 from nddup.engines.duck import DuckRun
 from nddup.matching.confirm_texts import SetRule
-from nddup.mining import family_pairs
+from nddup.mining import family_join
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
 from tests.embedded.confirmed_texts import draw_together, find_confirmed, keep_longest
@@ -93,7 +93,7 @@ def test_only_pairs_count(held: int, seed: int, max_edges: int, max_postings: in
     case = draw_together(range(seed, seed + 6))._replace(confirm="resemblance")
     limits = {"max_edges": max_edges, "max_postings": max_postings}
     config = build_config({**case.settings, "pairs": {**case.settings["pairs"], **limits}}, origin="test")
-    patches = {(family_pairs, "FAMILY_HELD"): held, (match, "CROWD"): crowd, (match, "OF_NODE"): 0 if crowd else 1}
+    patches = {(family_join, "FAMILY_HELD"): held, (match, "CROWD"): crowd, (match, "OF_NODE"): 0 if crowd else 1}
     texts = texts_of(case.texts)
     with Workers(2) as workers, pytest.MonkeyPatch.context() as patch:
         for (module, name), value in patches.items():

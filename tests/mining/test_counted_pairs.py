@@ -12,8 +12,9 @@ from nddup.ground.arrays import Ragged
 from nddup.matching.confirm_texts import SetRule, compare_held
 from nddup.matching.overlap_join import ComparisonLimits
 from nddup.matching.threshold import Threshold, compare_sketches
-from nddup.mining import family_pairs
-from nddup.mining.family_pairs import FamilyTexts, pair_family
+from nddup.mining import family_join
+from nddup.mining.family_join import FamilyTexts
+from nddup.mining.family_pairs import pair_family
 from tests.embedded.drawn_collections import connect
 
 SIZE = 6
@@ -58,7 +59,7 @@ def test_pairs_by_both(way: str, seed: int, number: int, most: int, beside: int)
         texts = texts._replace(shingles=None, pairs=of_shingles)
     with pytest.MonkeyPatch.context() as patch:
         if way == "sketches":
-            patch.setattr(family_pairs, "FAMILY_HELD", 0)
+            patch.setattr(family_join, "FAMILY_HELD", 0)
         limits = ComparisonLimits(max_edges, 10**6)
         found = pair_family(sketches, totals, np.arange(number), THRESHOLD, limits, texts=texts)
 
