@@ -132,7 +132,7 @@ class SketchMetrics(StageMetrics):
 class EditMetrics(_Model):
     """Pairs of sketches that are candidates, whose texts decide (`pairs.confirm`)."""
 
-    compared: int = Field(description="candidates: pairs of distinct texts")
+    compared: int = Field(description="pairs of distinct texts: candidates, or of crowded components the pairs")
     confirmed: int = Field(description="of these, pairs that reach pairs.threshold exactly, or pairs.edit_threshold")
     bounded: int = Field(description="pairs above the limit of work for one pair: a lower bound was compared")
     bounded_unconfirmed: int = Field(description="of these, pairs that were not confirmed: some may be near-duplicates")
