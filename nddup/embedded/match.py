@@ -326,12 +326,15 @@ class _Search:
             return self.listed(part)
 
     def _mark_crowds(self) -> None:
-        """Let components with very many candidates be large."""
+        """Let components with very many candidates be large; but where sketches hold all shingles, these are pairs."""
         above, pairs = self.connected.above, self.connected.pairs
         many = np.flatnonzero((pairs > CROWD) & (pairs < IS_CROWD) & (above == np.arange(len(above))))
         if len(many):
-            sizes = np.bincount(find_large(self.connected._replace(max_edges=-1)), minlength=len(above))
-            pairs[many[pairs[many] > OF_NODE * sizes[many]]] += IS_CROWD
+            roots = find_large(self.connected._replace(max_edges=-1))
+            sizes = np.bincount(roots, minlength=len(above))
+            is_cut = np.diff(self.probes.sketches.offsets) != self.probes.totals
+            cut = np.bincount(roots[is_cut], minlength=len(above))
+            pairs[many[(cut[many] > 0) & (pairs[many] > OF_NODE * sizes[many])]] += IS_CROWD
 
     def listed(self, part: JoinResult) -> JoinResult:
         """Return a part without the pairs of large components."""

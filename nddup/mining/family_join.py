@@ -76,12 +76,16 @@ class Joined(NamedTuple):
     matches: JoinResult
 
 
+def is_whole(side: Side) -> bool:
+    """Return whether the sketches hold all shingles of their documents: what is near by them is a pair."""
+    return side.threshold.exact is not None and np.array_equal(np.diff(side.sketches.offsets), side.totals)
+
+
 def join_family(side: Side, limits: ComparisonLimits, keys: Ragged | None, texts: FamilyTexts | None) -> Joined:
     """Find the pairs of a family, by its sketches, its shingles, or both; or take those that are known."""
     if texts is not None and texts.pairs is not None:
         return _take_known(side, limits, keys, texts.pairs)
-    is_whole = side.threshold.exact is not None and np.array_equal(np.diff(side.sketches.offsets), side.totals)
-    if texts is None or texts.shingles is None or texts.rule is None or is_whole:
+    if texts is None or texts.shingles is None or texts.rule is None or is_whole(side):
         return join_side(side, limits, keys)
     shingles, (p, q) = texts.shingles, texts.rule
 

@@ -33,7 +33,7 @@ from nddup.matching.overlap_join import (
 )
 from nddup.matching.threshold import Threshold
 from nddup.mining.bounded_keeping import Choosing, Confirm, Divided, choose_freely, keep_apart, keep_bounded
-from nddup.mining.family_join import FamilyTexts, Side, join_family, join_side
+from nddup.mining.family_join import FamilyTexts, Side, is_whole, join_family, join_side
 from nddup.mining.keep_verdicts import classes_of
 from nddup.mining.leaders import (
     Family,
@@ -436,6 +436,7 @@ def _search(
     totals = rule.threshold.totals(sizes, rows["shingles"].to_numpy())
     choosing, limits = _choosing_of(rows, rule), rule.limits
     is_counted = texts is not None and (texts.shingles is not None or texts.pairs is not None)
+    is_counted &= not is_whole(Side(sketches, totals, rule.threshold))
     if rows["is_large"][0].as_py() and not is_counted:  # so many candidates are pairs, or are taken for pairs
         component = Component(sketches, totals, by_policy)
         return lead(component, rule.threshold, limits.max_edges, choosing, texts and texts.confirm, divided)
