@@ -29,7 +29,8 @@ from nddup.ground.shown import name_some
 from nddup.matching.confirm_texts import CELLS
 from nddup.settings.schema import Config
 from nddup.tables import REPEATED, TAKEN_OUT
-from nddup.verifying.definitions import Sample, compare_all, gather, list_shingles
+from nddup.verifying.definitions import gather, list_shingles
+from nddup.verifying.near_pairs import count_common
 
 MOST_BYTES = 64 << 20
 """Maximum number of stored bytes of the files that are read again: some seconds of one core."""
@@ -131,7 +132,8 @@ def read_again(run: FinishedRun) -> Again:
 
 def _read(path: str) -> Again:
     """Read the inputs of the run in a folder."""
-    from nddup.embedded.steps import sketch  # noqa: PLC0415 - a check without inputs reads nothing
+    from nddup.embedded.collapse import collapse  # noqa: PLC0415 - a check without inputs reads nothing
+    from nddup.embedded.read_records import read_records  # noqa: PLC0415
     from nddup.embedded.workers import Workers  # noqa: PLC0415
     from nddup.results.opening import is_read_here  # noqa: PLC0415
     from nddup.stages.inputs_found import find_again, paths_of  # noqa: PLC0415
@@ -154,7 +156,8 @@ def _read(path: str) -> Again:
         raise ConfigError(f"each file of the inputs has more than {MOST_BYTES >> 20} MB")
     some = collection if len(chosen) == len(sizes) else collection.only(chosen)
     with Workers(1) as workers:
-        found = sketch(some, config, workers, renames=True)
+        read = read_records(some, config, workers)
+    found = collapse(read.records, read.silent, renames=True)
     documents = found.documents.select(["source", "record", *DOCUMENTS])
     return Again(documents, found.rejects.select(["source", "record", *REJECTS]), len(chosen), len(sizes))
 
@@ -327,11 +330,13 @@ class _Shingles:
         places[used[: len(sets)]] = np.arange(len(sets))
 
         offsets, ids, _ = gather(sets)
+        sizes = np.diff(offsets)
         at = np.flatnonzero((places[first] >= 0) & (places[second] >= 0))
+        at = at[np.argsort(first[at], kind="stable")]
         one, other = places[first[at]], places[second[at]]
-        found = compare_all(offsets, ids, one, offsets, ids, other, Sample(1 << 62), np.zeros(at.size, np.uint64))
         parts, wholes = np.zeros(len(first), np.int64), np.full(len(first), -1)
-        parts[at], wholes[at] = found[:, 1], found[:, 2]
+        parts[at] = count_common(offsets, ids, one, other)
+        wholes[at] = sizes[one] + sizes[other] - parts[at]
         return parts, wholes
 
 

@@ -49,7 +49,7 @@ from nddup.sketching.word_sketches import WordRule, WordSketcher
 from nddup.verifying.cluster_proofs import Members, find_extensions, label_parts, prepare_sets, prove_clusters
 from nddup.verifying.definitions import USED, Definition, Rows, Sample, compare_all, estimate_pairs
 from nddup.verifying.near_pairs import Probes as Checked
-from nddup.verifying.near_pairs import find_near
+from nddup.verifying.near_pairs import count_common, find_near
 from nddup.verifying.pair_counts import count_pairs
 
 __all__ = ["call_kernels", "load_kernels", "read_again", "sketch_records"]
@@ -181,6 +181,7 @@ def _check_results() -> None:
     rule = Definition(1, 2, is_count=False, is_resemblance=True, sample=Sample(3))
     places = np.array([0, 1], np.int64)
     find_near(rows, Checked(rows), rule, places)
+    count_common(rows.offsets, rows.ids.copy(), places, places)
     members = Members(np.array([0, 2], np.int64), places)
     proved = prove_clusters(rows, members, rule)
     find_extensions(rows, places, places, prepare_sets(rows, members, proved.joints, proved.bounds), rule)

@@ -1,12 +1,12 @@
 """All near-duplicates of some sketches among many, found without the code by which a run searches.
 
-    Probes      sketches indexed by feature
-    near_each   about how many probes are near a sketch
-    find_near   every overlap of a batch of sketches with ALL probes, without pruning or prefixes; returns the pairs
-                that are near-duplicates by definition
+    Probes        sketches indexed by feature
+    near_each     about how many probes are near a sketch
+    find_near     every overlap of a batch of sketches with ALL probes; the pairs that are near-duplicates by definition
+    count_common  how many ids pairs of sets have in common
 
-The only shortcuts: sketches that share no feature have overlap 0; resemblance never exceeds overlap over the size of
-the sample; a merge ends where it can no longer reach the threshold. All follow from the definitions.
+The only shortcuts follow from the definitions: sketches that share no feature have overlap 0, resemblance never exceeds
+overlap over the size of the sample, and which common ids are among the s smallest of A | B follows from their places.
 
 Source:
     Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s and its resemblance).
@@ -65,6 +65,7 @@ class Index(NamedTuple):
     ids: NDArray[np.uint64]  # (d,), the distinct ids by number
     starts: NDArray[np.int64]  # (d + 1,), those that hold id i are at `starts[i]` to `starts[i + 1]` - 1
     holders: NDArray[np.int32]  # (number of all ids,), probes
+    ranks: NDArray[np.int32]  # (number of all ids,), place of the id in the sketch of each holder
     is_last: NDArray[np.bool_]  # (number of all ids,), whether no later probe holds it; by place in the probes
 
 
@@ -102,31 +103,71 @@ def _find_slot(id_: np.uint64, slots: NDArray[np.int32], ids: NDArray[np.uint64]
 
 
 @compiled
-def _index(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> Index:
-    """Return the index of p sketches: their ids are numbered as they first occur, and the holders sorted by number."""
+def _number(ids: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.uint64], NDArray[np.int32]]:
+    """Number ids as they first occur. Return the hash table of `Index`, the distinct ids, and the number of each id."""
     size = 16
     while 2 * size < 3 * len(ids):
         size *= 2
     slots, distinct, d = np.full(size, -1, np.int32), np.empty(len(ids), np.uint64), 0
-    numbers, starts = np.empty(len(ids), np.int32), np.zeros(len(ids) + 1, np.int64)
+    numbers = np.empty(len(ids), np.int32)
     for i in range(len(ids)):
         slot = _find_slot(ids[i], slots, distinct)
         if slots[slot] < 0:
             slots[slot], distinct[d] = d, ids[i]
             d += 1
         numbers[i] = slots[slot]
-        starts[numbers[i] + 1] += 1
-    for number in range(d):
+    return slots, distinct[:d].copy(), numbers
+
+
+@compiled
+def _index(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> Index:
+    """Return the index of p sketches: their ids are numbered, and the holders sorted by number."""
+    slots, distinct, numbers = _number(ids)
+    starts = np.zeros(len(distinct) + 1, np.int64)
+    for number in numbers:
+        starts[number + 1] += 1
+    for number in range(len(distinct)):
         starts[number + 1] += starts[number]
 
-    free, holders, is_last = starts[:-1].copy(), np.empty(len(ids), np.int32), np.zeros(len(ids), np.bool_)
+    free, is_last = starts[:-1].copy(), np.zeros(len(ids), np.bool_)
+    holders, ranks = np.empty(len(ids), np.int32), np.empty(len(ids), np.int32)
     for probe in range(len(offsets) - 1):
         for i in range(offsets[probe], offsets[probe + 1]):
             place = free[numbers[i]]
-            holders[place] = probe
+            holders[place], ranks[place] = probe, i - offsets[probe]
             free[numbers[i]] = place + 1
             is_last[i] = place + 1 == starts[numbers[i] + 1]
-    return Index(slots, distinct[:d].copy(), starts[: d + 1].copy(), holders, is_last)
+    return Index(slots, distinct, starts, holders, ranks, is_last)
+
+
+@compiled
+def count_common(
+    offsets: NDArray[np.int64], ids: NDArray[np.uint64], first: NDArray[np.int64], second: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Count the common ids of k pairs of sets.
+
+    Args:
+        offsets: set i is `ids[offsets[i]:offsets[i + 1]]`; (n + 1,).
+        ids: of all sets, fewer than 2^31.
+        first: one set of each pair, by place; (k,). Sorted, the ids of each are marked only once.
+        second: the other; (k,).
+
+    Returns:
+        (k,), int64.
+
+    Cost: each id is numbered, some 30 ns; then a step for each id of `second`, half a nanosecond.
+    """
+    distinct, numbers = _number(ids)[1:]
+    holder, common = np.full(len(distinct), -1, np.int64), np.zeros(len(first), np.int64)
+    mark = 0
+    for k in range(len(first)):
+        if k == 0 or first[k] != first[k - 1]:
+            mark = k
+            for number in numbers[offsets[first[k]] : offsets[first[k] + 1]]:
+                holder[number] = mark
+        for number in numbers[offsets[second[k]] : offsets[second[k] + 1]]:
+            common[k] += holder[number] == mark
+    return common
 
 
 def find_near(batch: Rows, probes: Probes, rule: Definition, places: NDArray[np.int64] | None = None) -> Near:
@@ -173,24 +214,31 @@ def _plain(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[n
 @compiled
 def count_overlaps(
     sketch: NDArray[np.uint64],
+    size: int,
     index: Index,
     after: int,
     is_last: NDArray[np.bool_],
     least: int,
     counts: NDArray[np.int32],
-    met: NDArray[np.int32],
+    shares: NDArray[np.int32],
+    met: NDArray[np.int64],
     few: NDArray[np.int32],
 ) -> int:
-    """Count the overlaps of a sketch with every probe, and list those of at least `least`.
+    """Count what a sketch A has in common with every probe B, and list those with at least `least` common ids.
+
+    An id at the places i of A and j of B (from 0), after k common ones, has i + j - k smaller ids in A | B. It is among
+    the first `size` of them if that is less than `size`.
 
     Args:
         sketch: its ids.
+        size: below 2^31, the number of ids of A | B whose common ones are counted apart; 0: they are not.
         index: of the probes.
         after: the probes up to this one are left out; -1: none are.
         is_last: ids that no later probe holds, of a sketch that is probe `after`; else empty.
         least: the least overlap listed, at least 1.
         counts: zeros, before and after the call; (p,).
-        met: takes the probes and their overlaps, (p, 2).
+        shares: the same; (p,).
+        met: takes the probes, their overlaps, and the common ids among the first `size`; (p, 3).
         few: room for the holders that are met, with repeats; if there are more, all counts are searched.
 
     Returns:
@@ -209,26 +257,39 @@ def count_overlaps(
         low, high = index.starts[number], index.starts[number + 1]
         if after >= 0:
             low += np.searchsorted(index.holders[low:high], after, side="right")
-        holders = index.holders[low:high]
-        for holder in holders:
-            counts[np.uint32(holder)] += 1  # unsigned: no test for a negative place
+        holders, ranks, bound = index.holders[low:high], index.ranks[low:high], np.int32(size - i)
+        for at in range(len(holders)):
+            holder = np.uint32(holders[at])  # unsigned: no test for a negative place
+            if size:
+                shares[holder] += np.int32(ranks[at] - counts[holder] < bound)
+            counts[holder] += np.int32(1)
         if steps + len(holders) <= len(few):
             few[steps : steps + len(holders)] = holders
         steps += len(holders)
 
     if steps > len(few):
-        return _search_counts(after, least, counts, met)
+        return _search_counts(after, least, counts, shares, met)
+    return _list_few(few[:steps], least, counts, shares, met)
+
+
+@compiled
+def _list_few(
+    few: NDArray[np.int32], least: int, counts: NDArray[np.int32], shares: NDArray[np.int32], met: NDArray[np.int64]
+) -> int:
+    """List these probes, met once or more, if their count is at least `least`, and set their counts to zero."""
     n = 0
-    for probe in few[:steps]:
+    for probe in few:
         if counts[probe] >= least:
-            met[n, 0], met[n, 1] = probe, counts[probe]
+            met[n, 0], met[n, 1], met[n, 2] = probe, counts[probe], shares[probe]
             n += 1
-        counts[probe] = 0  # a probe that was met before is not listed again
+        counts[probe] = shares[probe] = 0  # a probe that was met before is not listed again
     return n
 
 
 @compiled
-def _search_counts(after: int, least: int, counts: NDArray[np.int32], met: NDArray[np.int32]) -> int:
+def _search_counts(
+    after: int, least: int, counts: NDArray[np.int32], shares: NDArray[np.int32], met: NDArray[np.int64]
+) -> int:
     """List the probes behind `after` whose count is at least `least`, and set all counts to zero, a block at a time."""
     n = 0
     for low in range(max(after, 0) // BLOCK * BLOCK, len(counts), BLOCK):
@@ -241,35 +302,11 @@ def _search_counts(after: int, least: int, counts: NDArray[np.int32], met: NDArr
 
         for place in range(len(block) if most >= least else 0):
             if block[place] >= least:
-                met[n, 0], met[n, 1] = low + place, block[place]
+                met[n, 0], met[n, 1], met[n, 2] = low + place, block[place], shares[low + place]
                 n += 1
         block[:] = 0
+        shares[low : low + BLOCK] = 0
     return n
-
-
-@compiled
-def _measure(
-    first: NDArray[np.uint64], second: NDArray[np.uint64], overlap: int, rule: Definition
-) -> tuple[int, int, int, int, int]:
-    """Return what `compare` returns of two sketches without levels or slots, whose overlap is known.
-
-    If they are not near-duplicates by their resemblance, its numerator may be smaller: the merge of the first s ids of
-    A | B ends where it can no longer reach the threshold.
-    """
-    size, union = rule.sample.size, len(first) + len(second) - overlap
-    if len(first) < size and len(second) < size:
-        return overlap, overlap, union, len(first), len(second)
-
-    seen = min(size, union)
-    least = -(-rule.numerator * seen // rule.denominator) if rule.is_resemblance and not rule.is_count else 0
-    i, j, shared = 0, 0, 0
-    if overlap >= least:  # at most all of them are among the first; i + j - shared ids of A | B have been met
-        while i < len(first) and j < len(second) and i + j - shared < seen and 2 * shared + seen - i - j >= least:
-            a, b = first[i], second[j]
-            i += a <= b
-            j += b <= a
-            shared += a == b
-    return overlap, shared, seen, len(first), len(second)
 
 
 @compiled
@@ -287,30 +324,39 @@ def _find_near(
 ) -> NDArray[np.int64]:
     """Return the near pairs, (k, `FOUND`): place in the batch, probe, and the result of `compare`."""
     probes = len(probe_offsets) - 1
-    counts, met = np.zeros(probes, np.int32), np.empty((probes, 2), np.int32)
+    counts, shares, met = np.zeros(probes, np.int32), np.zeros(probes, np.int32), np.empty((probes, 3), np.int64)
     few, none = np.empty(probes // FEW + 1, np.int32), np.empty(0, np.bool_)
     found, k = np.empty((64, FOUND), np.int64), 0
 
     # A pair is left unmeasured only if its overlap is too small for its sizes. With levels, containment, slots or bands
     # the sizes do not bound the overlap so simply, so every overlap is measured.
     is_plain = not is_levelled and not rule.is_containment and not rule.bands and not rule.sample.by_slots
+    s, largest = rule.sample.size, 0
+    for probe in range(probes):
+        largest = max(largest, probe_offsets[probe + 1] - probe_offsets[probe])
 
     for row in range(len(offsets) - 1):
         sketch = ids[offsets[row] : offsets[row + 1]]
 
         # The larger of this sketch and any other is at least as large as this one.
         size = len(sketch) if is_plain else 1
-        least = bound_of(min(size, rule.sample.size) if rule.is_resemblance else size, rule)
+        least = bound_of(min(size, s) if rule.is_resemblance else size, rule)
         is_last = none
         if after[row] >= 0:
             low, high = probe_offsets[after[row]], probe_offsets[after[row] + 1]
             if np.array_equal(sketch, probe_ids[low:high]):
                 is_last = index.is_last[low:high]
-        for t in range(count_overlaps(sketch, index, after[row], is_last, least, counts, met, few)):
-            probe, overlap = met[t, 0], met[t, 1]
+        cut = s if is_plain and max(len(sketch), largest) >= s else 0  # else each pair is whole
+        for t in range(count_overlaps(sketch, cut, index, after[row], is_last, least, counts, shares, met, few)):
+            probe, overlap, shared = met[t]
             other = probe_ids[probe_offsets[probe] : probe_offsets[probe + 1]]
             if is_plain:
-                measured = _measure(sketch, other, overlap, rule)
+                seen = len(sketch) + len(other) - overlap
+                if len(sketch) < s and len(other) < s:  # both are whole
+                    shared = overlap
+                else:
+                    seen = min(s, seen)
+                measured = overlap, shared, seen, len(sketch), len(other)
                 near = is_near(measured, rule)
             else:
                 mask = (np.uint64(1) << np.uint64(max(levels[row], probe_levels[probe]))) - np.uint64(1)

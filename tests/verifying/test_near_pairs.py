@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.verifying.definitions import Definition, Rows, Sample, compare, gather, is_near
-from nddup.verifying.near_pairs import Probes, find_near, near_each
+from nddup.verifying.near_pairs import Probes, count_common, find_near, near_each
 from tests.counted_rows import once
 
 
@@ -110,6 +110,19 @@ def test_finds_what_is_just_near(rule: Definition) -> None:
         for j, second in enumerate(some):
             measured = compare(first, second, rule.sample, np.uint64(0))
             assert ((i, j) in found) == is_near(measured, rule), (first, second)
+
+
+@given(sets=st.lists(sketches, min_size=1, max_size=6), draw=st.data())
+def test_counts_what_pairs_of_sets_share(sets: list[np.ndarray], draw: st.DataObject) -> None:
+    """Common ids of pairs, also of a set with itself, in any order of pairs, are those of Python's sets."""
+    place = st.integers(0, len(sets) - 1)
+    pairs = draw.draw(st.lists(st.tuples(place, place), max_size=12))
+    first, second = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+    offsets, ids, _ = gather(sets)
+
+    common = count_common(offsets, ids, first, second)
+
+    assert common.tolist() == [len({*sets[a].tolist()} & {*sets[b].tolist()}) for a, b in pairs]
 
 
 def test_a_run_of_nothing_has_no_neighbours() -> None:
