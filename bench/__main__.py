@@ -23,6 +23,14 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder with debdocs-dev and ruweb")
     parser.add_argument("--collection", type=Path, metavar="DIR", help="papers: any input of a run, in place of --data")
     parser.add_argument("--summaries", type=Path, metavar="FILE", help="labels: a table with tabs, column `summary`")
+    parser.add_argument(
+        "--versions",
+        type=Path,
+        nargs="+",
+        metavar="DIR",
+        default=[],
+        help="labels: versions of one documentation, HTML",
+    )
     parser.add_argument("--megabytes", type=int, help="reading, formats, records: MB of input (default 500, 100, 30)")
     parser.add_argument("--profile", action="store_true", help="reading: profile the functions of the sketch task")
     parser.add_argument("--against", type=Path, help="loop: another checkout to compare; the two take turns")

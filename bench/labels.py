@@ -4,7 +4,8 @@ Labelled sets are not planted: versions of one page (debdocs-dev), one licence b
 (scancode-licences, at most EACH texts of a licence), pairs that a collection lists (mccormick). Intervals are those of
 drawing the labels anew. Short texts are edited as in `profiles`: sentences of ruweb and of copyright files, which chose
 no setting, and texts of the kinds by which `short` was chosen: titles of Debian's packages (`apt-cache dumpavail`) and,
-with `--summaries`, a table of summaries.
+with `--summaries`, a table of summaries. With `--versions`, folders that hold versions of one documentation as HTML: a
+page's label is its path, and its whole text is beside its main text.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from bench.debdocs import load_pages, texts_of
 from bench.profiles import SENTENCES, SHORT, count_wrong, edit_words, find, replace_word
 from bench.recording import record
 from bench.thresholds import Collection, find_pairs, read_licences, read_mccormick, read_ruweb
+from nddup.reading.records import Record, read_text
 
 SEED: Final = 631
 THRESHOLDS: Final = (0.5, 0.6, 0.7, 0.8)
@@ -43,6 +45,7 @@ GENERIC: Final = re.compile(r"proprietary|other-|public-domain|commercial|unknow
 RULES: Final[dict[str, dict[str, Any]]] = {
     "5 words": {"pairs": {"threshold": THRESHOLDS[0]}},
     "3 words": {"pairs": {"threshold": THRESHOLDS[0]}, "shingle": {"length": 3}},
+    "edit": {"pairs": {"threshold": 0.4, "confirm": "edit", "edit_threshold": THRESHOLDS[0]}},
 }
 
 Counts = NDArray[np.float64]
@@ -51,25 +54,40 @@ Counts = NDArray[np.float64]
 def run(options: argparse.Namespace) -> None:
     """Print both tables."""
     _labelled(options, np.random.default_rng(SEED))
+    _framed(options, np.random.default_rng(SEED))
     _short(options, np.random.default_rng(SEED))
 
 
 def _labelled(options: argparse.Namespace, drawn: np.random.Generator) -> None:
     print("| set | shingles | " + " | ".join(map(str, THRESHOLDS)) + " |\n|---|---|" + "---|" * len(THRESHOLDS))
     for collection in _collections(options, drawn):
-        for name, settings in RULES.items():
-            pairs = find_pairs(collection.texts, **settings)
-            cells = []
-            for threshold in THRESHOLDS:
-                counts = _count(collection, [(a, b) for a, b, r in pairs if r >= threshold])
-                precision, recall, value = _measures(counts.sum(axis=0))
-                again = [_measures(counts[drawn.integers(0, len(counts), len(counts))].sum(axis=0))[2]
-                         for _ in range(DRAWS)]  # fmt: skip
-                low, high = np.quantile(again, [0.025, 0.975])
-                said = {"precision": precision, "recall": recall, "F1": value, "low": low, "high": high}
-                record("labels", options, set=collection.name, shingles=name, threshold=threshold, **said)
-                cells.append(f"{_cell(precision, recall, value)} ({low:.2f}–{high:.2f})".replace("0.", "."))
-            print(f"| {collection.name}, {len(collection.texts):,} | {name} | {' | '.join(cells)} |", flush=True)
+        for name in RULES:
+            _judge(collection, name, options, drawn)
+
+
+def _framed(options: argparse.Namespace, drawn: np.random.Generator) -> None:
+    """Judge versions of one documentation by their whole texts and by their main texts."""
+    files = [(str(path.relative_to(folder)), path) for folder in options.versions for path in folder.rglob("*.html")]
+    origins = np.unique([name for name, _ in files], return_inverse=True)[1].tolist()
+    for part in ("all", "main") if files else ():
+        pages = [Record(None, None, (path.read_bytes(),), is_markup=True) for _, path in files]
+        texts = [read_text(page, part=part).text for page in pages]
+        _judge(Collection(f"versions, text={part}", texts, origins), "5 words", options, drawn)
+
+
+def _judge(collection: Collection, rule: str, options: argparse.Namespace, drawn: np.random.Generator) -> None:
+    """Print a row: precision, recall and F1, with its interval, at each threshold."""
+    pairs = find_pairs(collection.texts, **RULES[rule])
+    cells = []
+    for threshold in THRESHOLDS:
+        counts = _count(collection, [(a, b) for a, b, r in pairs if r >= threshold])
+        precision, recall, value = _measures(counts.sum(axis=0))
+        again = [_measures(counts[drawn.integers(0, len(counts), len(counts))].sum(axis=0))[2] for _ in range(DRAWS)]
+        low, high = np.quantile(again, [0.025, 0.975])
+        said = {"precision": precision, "recall": recall, "F1": value, "low": low, "high": high}
+        record("labels", options, set=collection.name, shingles=rule, threshold=threshold, **said)
+        cells.append(f"{_cell(precision, recall, value)} ({low:.2f}–{high:.2f})".replace("0.", "."))
+    print(f"| {collection.name}, {len(collection.texts):,} | {rule} | {' | '.join(cells)} |", flush=True)
 
 
 def _collections(options: argparse.Namespace, drawn: np.random.Generator) -> Iterator[Collection]:

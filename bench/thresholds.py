@@ -58,10 +58,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def find_pairs(texts: Sequence[str], **settings: Any) -> list[tuple[int, int, float]]:  # noqa: ANN401 - settings
-    """Return the pairs that a run finds, by the numbers of the texts."""
+    """Return the pairs that a run finds, by the numbers of the texts; their edit similarity where that confirms."""
     table = pa.table({"id": [str(i) for i in range(len(texts))], "text": list(texts)})
     pairs = nddup.find_duplicates(table, id="id", text="text", progress=False, **settings).pairs
-    columns = (pairs[name].to_pylist() for name in ("doc_a", "doc_b", "resemblance"))
+    value = "edit" if settings.get("pairs", {}).get("confirm") == "edit" else "resemblance"
+    columns = (pairs[name].to_pylist() for name in ("doc_a", "doc_b", value))
     return [(int(a), int(b), r) for a, b, r in zip(*columns, strict=True)]
 
 

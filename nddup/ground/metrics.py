@@ -70,6 +70,14 @@ class CountedFile(_Model):
     records: int
 
 
+class FramedHost(_Model):
+    """A host with pages that are more frame than text, such as menus."""
+
+    host: str
+    pages: int = Field(description="distinct texts")
+    share: float = Field(description="of the sampled pages, those that share half of their shingles with half of all")
+
+
 class LexiconMetrics(_Model):
     """The counts of the lexicon of a run."""
 
@@ -126,6 +134,9 @@ class SketchMetrics(StageMetrics):
     )
     left_out_shingles: int = Field(0, description="shingles above pairs.max_document_frequency, which were left out")
     undecodable_places: int = Field(0, description="bytes of the undecodable records, each of which became one U+FFFD")
+    framed_hosts: list[FramedHost] = Field(
+        default_factory=list, description="of the 32 hosts with the most texts, those with a share of .1 or more"
+    )
     lexicon: LexiconMetrics | None = Field(None, exclude_if=_is_missing, description="for the kinds of words only")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from nddup.ground.metrics import CountedFile, KeepMetrics, RunMetrics, SketchMetrics
+from nddup.ground.metrics import CountedFile, FramedHost, KeepMetrics, RunMetrics, SketchMetrics
 from nddup.ground.shown import MOST_NAMED, counted, name_some, spell_size
 from nddup.mining.modes import MODES
 from nddup.scanning.input_files import count_reasons
@@ -142,7 +142,7 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
             " theirs is file#record; set input.id to a column that no two records share, input.id_prefix=source where"
             " ids restart in each file, or leave these names"
         )
-    found += _encoding_notes(sketch)
+    found += [*_encoding_notes(sketch), *_frame_notes(sketch.framed_hosts)]
     if sketch.left_out_shingles:
         found.append(
             f"{sketch.left_out_shingles:,} shingles in more documents than pairs.max_document_frequency were left out"
@@ -151,6 +151,17 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
         terms, words = sketch.lexicon.terms, sketch.lexicon.counted
         found.append(f"{terms:,} of {words:,} words of the collection are in the lexicon")
     return found
+
+
+def _frame_notes(hosts: Sequence[FramedHost]) -> list[str]:
+    """Return a note on pages whose frame decides."""
+    named = ", ".join(f"{host.share:.0%} of {host.host}" for host in hosts[:NAMED_FILES])
+    named += ", …" if len(hosts) > NAMED_FILES else ""
+    text = (
+        f"pages that share most of their words with the other pages of their host, such as menus: {named}; they can be"
+        " pairs by that alone; input.text=main compares main texts"
+    )
+    return [text] if hosts else []
 
 
 def _encoding_notes(sketch: SketchMetrics) -> list[str]:

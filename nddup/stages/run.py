@@ -39,6 +39,7 @@ from nddup.scanning.read_again import TextChoice
 from nddup.settings.load import read_stored
 from nddup.settings.plan import stored_texts
 from nddup.stages.families import list_families, names_after, require_other
+from nddup.stages.framed_hosts import has_frames, list_framed
 from nddup.stages.inputs_found import find_inputs, know_forced, note_changes, read_forced, read_ids_of
 from nddup.stages.keep import find_idle_globs, find_idle_values
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable
@@ -215,7 +216,8 @@ def find_clusters(engine: RunEngine, source: EngineTable) -> RunTables:
         new = sketched.new or New(rows["documents"], lost)
         lost = {reason: n for reason, n in new.reasons.items() if reason != REPEATED}
         silent = require_few_losses(ask, new.documents, lost, limits, source)
-        metrics = _sketch_metrics(source, sketched, silent)
+        framed = list_framed(ask()) if has_frames(engine.config) and not sketched.new else []
+        metrics = _sketch_metrics(source, sketched, silent).model_copy(update={"framed_hosts": framed})
         notes = [counted(rows["documents"], "document"), counted(rows["rejects"], "reject")]
         notes += [f"{new.documents:,} of the documents new"] if sketched.new else []
         stage.done(metrics, *notes, *_note_taken(engine, sketched))
