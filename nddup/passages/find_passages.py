@@ -183,7 +183,8 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
         read.select(places).join(good.select(places), places, join_type="left anti") if len(read) > len(good) else None
     )
     named = good.select(["doc_key", "doc_id", *places, "url", "text"])
-    found = Documents(named, hashes_of(good), rejects, ignore=config.tokens.ignored)
+    whole = config.passages.whole_sentences
+    found = Documents(named, hashes_of(good), rejects, ignore=config.tokens.ignored, whole_sentences=whole)
     return found if others is None else replace(found, others=others)
 
 

@@ -72,7 +72,8 @@ class Told(NamedTuple):
         documents, tokens: of the collection.
         passages, occurrences: rows of these tables.
         repeating: documents with repeated windows.
-        covered, cut: tokens under repeated windows, and those that may be cut.
+        covered, cut, allowed: tokens under repeated windows, those that are cut, and those that may be: more with
+            `passages.whole_sentences`.
         second_copies: windows, none the first, of which no token may be cut.
         dropped: documents that are not written.
         first_reject: the first row of REJECTS.
@@ -89,6 +90,7 @@ class Told(NamedTuple):
     repeating: int
     covered: int
     cut: int
+    allowed: int
     second_copies: int
     dropped: int
     rejects: int
@@ -260,7 +262,8 @@ def tell(found: FoundPassages, source: Source) -> Told:
         occurrences=len(tables["occurrences"]),
         repeating=len(tables["repeating"]),
         covered=int(cuts.covered.sum()),
-        cut=int(cuts.cut.sum()),
+        cut=pc.sum(tables["repeating"]["cut"]).as_py() or 0,
+        allowed=int(cuts.cut.sum()),
         second_copies=cuts.second_copies,
         dropped=int(np.count_nonzero(tables["repeating"]["dropped"])),
         rejects=len(rejects),
@@ -286,6 +289,8 @@ def summarise(told: Told, config: Config) -> Iterator[str]:
         f" in {counted(told.repeating, 'document')};"
         f" {told.cut:,}, {_share(told.cut, tokens)}, can go with the first copy of each kept"
     )
+    if told.allowed > told.cut:
+        yield f"in sentences with a token that stays: {counted(told.allowed - told.cut, 'token')}, not cut"
     if told.second_copies:
         yield f"second copies that stay: {counted(told.second_copies, 'window')}, of which no token may be cut"
     if told.dropped:

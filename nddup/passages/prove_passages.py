@@ -28,6 +28,7 @@ from nddup.ground.progress import Steps
 from nddup.passages.find_passages import Source, find_source, rank_documents, read_documents
 from nddup.passages.passages_output import HEADER, TEXTS, judge_all, rewriter_of, uncut_sources
 from nddup.passages.tabulate import Documents
+from nddup.passages.text_places import find_sentences
 from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.found import join_encoded
 from nddup.settings.load import read_stored
@@ -124,8 +125,9 @@ def _each_once(documents: Documents, occurrences: pa.Table, windows: RepeatedWin
 def _cut_right(documents: Documents, cuts: pa.Table, windows: RepeatedWindows, length: int) -> list[Finding]:
     """Prove the rule of cutting, and that each repeated window has a place that is not cut."""
     is_cut = cover_runs(*_positions(documents, cuts), len(documents.hashes.values)) > 0
-    lost = np.flatnonzero(is_cut & (windows.kept | ~windows.covered))
-    stays = np.flatnonzero(~is_cut & windows.covered & ~windows.kept)
+    may_go = windows.covered & ~windows.kept
+    goes = _whole(documents, may_go) if documents.whole_sentences else may_go
+    lost, stays = np.flatnonzero(is_cut & ~may_go), np.flatnonzero(is_cut != goes)
     before = np.append(0, np.cumsum(is_cut))
     is_whole = before[windows.places + length] == before[windows.places]
     gone = np.setdiff1d(windows.windows, windows.windows[is_whole])
@@ -134,9 +136,10 @@ def _cut_right(documents: Documents, cuts: pa.Table, windows: RepeatedWindows, l
     note = f"{copies:,} second copies stay" if copies else ""
     tokens = f"{int(is_cut.sum()):,} tokens cut"
     kept = f"{int(windows.kept.sum()):,} tokens"
+    why = "of a first place" + ", or of a sentence with such a token" * documents.whole_sentences
     return [
         _finding("no token of a first place, or outside of repeated windows, is cut", tokens, _named(documents, lost)),
-        _finding("every kept token under a repeated window is of a first place", kept, _named(documents, stays)),
+        _finding(f"every kept token under a repeated window is {why}", kept, _named(documents, stays)),
         _finding(
             "no repeated window loses its last copy",
             f"{len(np.unique(windows.windows)):,} windows",
@@ -144,6 +147,18 @@ def _cut_right(documents: Documents, cuts: pa.Table, windows: RepeatedWindows, l
             note,
         ),
     ]
+
+
+def _whole(documents: Documents, may_go: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which tokens are of sentences of which every token may go."""
+    offsets, goes = documents.hashes.offsets, np.zeros(len(may_go), np.bool_)
+    for document in np.flatnonzero(np.diff(np.append(0, np.cumsum(may_go))[offsets])).tolist():
+        own = may_go[offsets[document] : offsets[document + 1]]
+        text = documents.rows["text"][document].as_py().encode()
+        begins = find_sentences(text, len(own), documents.ignore).tokens
+        sizes = np.diff(np.append(begins, len(own)))
+        goes[offsets[document] : offsets[document + 1]] = np.repeat(np.logical_and.reduceat(own, begins), sizes)
+    return goes
 
 
 def _counted_right(

@@ -12,29 +12,24 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.against.shingle_table import read_only
-from nddup.against.spans import count_characters, locate_tokens
-from nddup.ground.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged
 from nddup.passages.repeats import Cuts, Passages, Repeats
+from nddup.passages.text_places import find_characters, find_sentences
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Reject
 from nddup.rewriting.cut_records import cut_text
 from nddup.rewriting.verdicts import NAMES, SPANS
 from nddup.scanning.found import Batches, LocatedRecord, TextRule, join_encoded
-from nddup.sketching.rolling_hash import hash_rows, most_tokens
-from nddup.sketching.tokens import word_table
+from nddup.sketching.rolling_hash import hash_rows
 from nddup.tables import TYPES, Table
 from nddup.tables.features import CUTS, HASHED, OCCURRENCES, PASSAGES, REPEATING
-
-BLOCK = 8
-"""Characters are counted once for each 2**8 bytes, and from there on for each requested place."""
 
 
 @dataclass(frozen=True)
@@ -94,57 +89,6 @@ def hashes_of(rows: pa.Table) -> Ragged:
     return Ragged(offsets, np.concatenate([np.empty(0, np.uint64), *values]))
 
 
-def find_characters(
-    texts: list[bytes],
-    offsets: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    ignore: tuple[str, ...] = (),
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first character of runs of tokens, and the one after their last.
-
-    Args:
-        texts: n texts in UTF-8.
-        offsets: (n + 1,), the runs of text i are those from `offsets[i]` to `offsets[i + 1]`.
-        firsts: the first token of each run.
-        ends: the token after the last of each run, greater than the first.
-        ignore: what tokens leave out.
-
-    Cost: each text with runs is read once more.
-    """
-    data, bounds = join_encoded(texts)
-    table, runs = word_table(ignore), map(read_only, (offsets, firsts, ends))
-    return _find_characters(read_only(data), read_only(bounds), table, *runs)
-
-
-@compiled
-def _find_characters(
-    data: NDArray[np.uint8],
-    bounds: NDArray[np.int64],
-    table: NDArray[np.uint32],
-    offsets: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    begins, stops = np.empty(len(firsts), np.int64), np.empty(len(firsts), np.int64)
-    for text in range(len(bounds) - 1):
-        if offsets[text] == offsets[text + 1]:
-            continue
-        start, end = bounds[text], bounds[text + 1]
-        room = most_tokens(end - start) + 1
-        heads, tails = np.empty(room, np.int32), np.empty(room, np.int32)
-        locate_tokens(data, start, end, table, heads, tails)
-        before = np.zeros((end - start >> BLOCK) + 1, np.int32)  # characters before each block
-        for block in range(len(before) - 1):
-            low = start + (block << BLOCK)
-            before[block + 1] = before[block] + count_characters(data, low, low + (1 << BLOCK))
-        for run in range(offsets[text], offsets[text + 1]):
-            for places, at in ((begins, heads[firsts[run]]), (stops, tails[ends[run] - 1])):
-                block = at - start >> BLOCK
-                places[run] = before[block] + count_characters(data, start + (block << BLOCK), at)
-    return begins, stops
-
-
 @dataclass(frozen=True)
 class Documents:
     """The n documents, in the order of the collection.
@@ -155,6 +99,7 @@ class Documents:
         rejects: REJECTS.
         others: `source` and `record` of those that could be read and do not count, as a run did not keep them.
         ignore: what tokens leave out.
+        whole_sentences: whether a sentence is cut as a whole or not at all.
     """
 
     rows: pa.Table
@@ -162,6 +107,39 @@ class Documents:
     rejects: pa.Table
     others: pa.Table = field(default_factory=lambda: NO_PLACES)
     ignore: tuple[str, ...] = ()
+    whole_sentences: bool = False
+
+
+class WholeCuts(NamedTuple):
+    """Cuts of whole sentences: the characters of each as well, from its first sentence to the next that stays."""
+
+    cuts: Cuts
+    chars: NDArray[np.int64]
+    char_ends: NDArray[np.int64]
+
+
+def cut_sentences(documents: Documents, cuts: Cuts) -> WholeCuts:
+    """Return the cuts of those sentences of which every token may be cut.
+
+    So nothing is cut that `cuts` does not allow, and no sentence in part.
+
+    Cost: each text with cuts is read three times.
+    """
+    offsets, cut = documents.hashes.offsets, np.zeros_like(cuts.cut)
+    rows: list[tuple[int, int, int, int, int]] = []
+    for document, runs in groupby(zip(*(column.tolist() for column in cuts[:3]), strict=True), key=itemgetter(0)):
+        n_tokens = int(offsets[document + 1] - offsets[document])
+        text = documents.rows["text"][document].as_py().encode()
+        tokens, chars = find_sentences(text, n_tokens, documents.ignore)
+        tokens = np.append(tokens, n_tokens)
+        for _, token, token_end in runs:
+            first, last = np.searchsorted(tokens, token), np.searchsorted(tokens, token_end, "right") - 1
+            if first < last:
+                rows.append((document, tokens[first], tokens[last], chars[first], chars[last]))
+                cut[document] += tokens[last] - tokens[first]
+    columns = np.array(rows, np.int64).reshape(-1, 5).T
+    whole = cuts._replace(document=columns[0].astype(np.int32), token=columns[1], token_end=columns[2], cut=cut)
+    return WholeCuts(whole, columns[3], columns[4])
 
 
 def make_tables(documents: Documents, repeats: Repeats, min_left: int) -> dict[str, pa.Table]:
@@ -170,10 +148,14 @@ def make_tables(documents: Documents, repeats: Repeats, min_left: int) -> dict[s
     Of a passage whose first place is in none of these documents there are occurrences, and no row of `passages`.
     """
     passages, cuts = repeats
+    whole = cut_sentences(documents, cuts) if documents.whole_sentences else None
+    cuts = cuts if whole is None else whole.cuts
     offsets = documents.hashes.offsets
     ends = passages.token + passages.tokens[passages.passage]
     runs = ((passages.document, passages.token, ends), (cuts.document, cuts.token, cuts.token_end))
     (chars, char_ends), (cut_chars, cut_ends) = _characters(documents, runs)
+    if whole is not None:
+        cut_chars, cut_ends = whole[1:]
     is_first = passages.firsts[passages.passage] == offsets[passages.document] + passages.token
     ids = np.array(_identify(documents.hashes, passages), object)
     doc_ids = documents.rows["doc_id"]
@@ -217,7 +199,7 @@ def make_tables(documents: Documents, repeats: Repeats, min_left: int) -> dict[s
             [("passage_id", "ascending"), ("doc_id", "ascending"), ("token", "ascending")]
         ),
         "cuts": cut_rows.sort_by([("doc_id", "ascending"), ("token", "ascending")]),
-        "repeating": _repeating(documents, repeats, min_left),
+        "repeating": _repeating(documents, cuts, min_left),
         "rejects": documents.rejects,
     }
 
@@ -236,8 +218,8 @@ def _count_cut(hashes: Ragged, passages: Passages, cuts: Cuts) -> NDArray[np.int
     return count(begins + passages.tokens[passages.passage]) - count(begins)
 
 
-def _repeating(documents: Documents, repeats: Repeats, min_left: int) -> pa.Table:
-    covered, cut = repeats.cuts.covered, repeats.cuts.cut
+def _repeating(documents: Documents, cuts: Cuts, min_left: int) -> pa.Table:
+    covered, cut = cuts.covered, cuts.cut
     some = np.flatnonzero(covered)
     sizes = np.diff(documents.hashes.offsets)
     rows = documents.rows.select(["doc_id", "source", "record"]).take(pa.array(some))

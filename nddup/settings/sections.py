@@ -54,6 +54,10 @@ class PassagesConfig(Section):
     replace: str = Field(
         "", description="text in the place of what was cut; by default none, and a blank where words would touch"
     )
+    whole_sentences: bool = Field(
+        default=False,
+        description="cut a sentence only if every token of it may be cut, so that no sentence is left in part",
+    )
     min_left: int = Field(
         1,
         ge=0,

@@ -234,7 +234,10 @@ def _find(spark: SparkSession, source: Source, read: _Read, output: str, steps: 
     partitions = tasks_of(spark, config, needed, memory, f"{read.tokens:,} tokens")
     rule = passages.PassageRule(settings.min_tokens, settings.within, partitions, config.tokens.ignored)
     wanted = passages.Wanted(
-        settings.min_left, settings.replace, is_judged=AS_INPUT in (config.output.kept, config.output.tagged)
+        settings.min_left,
+        settings.whole_sentences,
+        settings.replace,
+        is_judged=AS_INPUT in (config.output.kept, config.output.tagged),
     )
     ranked = _with_form(spark, source, passages.rank_documents(_name(read), config.keep.order))
     placed = passages.place_documents(read.numbered, ranked, partitions=partitions, documents=read.documents)
@@ -267,8 +270,9 @@ def _with_form(spark: SparkSession, source: Source, ranked: DataFrame) -> DataFr
 
 def _tell(source: Source, read: _Read, rows: DataFrame) -> Told:
     """Count what was found, in one action, and list the first passages and the first reject, in one each."""
+    summed = ("second_copies", "allowed", "repeated", "cut")
     counts = {row["what"]: row for row in rows.groupBy("what").agg(
-        F.count(F.lit(1)).alias("rows"), *(F.sum(name).alias(name) for name in ("second_copies", "repeated", "cut")),
+        F.count(F.lit(1)).alias("rows"), *(F.sum(name).alias(name) for name in summed),
         F.count_if("dropped").alias("dropped"), F.count_if(F.col("tokens") == F.col("cut")).alias("emptied"),
     ).collect()}  # fmt: skip
     repeating = counts.get("repeating")
@@ -284,6 +288,7 @@ def _tell(source: Source, read: _Read, rows: DataFrame) -> Told:
         covered=int(repeating["repeated"]) if repeating else 0,
         cut=int(repeating["cut"]) if repeating else 0,
         dropped=int(repeating["dropped"]) if repeating else 0,
+        allowed=int(counts["counts"]["allowed"]),
         second_copies=int(counts["counts"]["second_copies"]),
         rejects=rejects,
         first_reject=first[0].asDict() if first else None,

@@ -72,10 +72,12 @@ VERDICTS: Layout = {
 _WRITTEN = (PASSAGES, OCCURRENCES, CUTS, REPEATING)
 FOUND = working(
     "found",
-    "what string, doc_key long, second_copies long, nddup_kept boolean, nddup_passages string, nddup_cuts string, "
+    "what string, doc_key long, second_copies long, allowed long, nddup_kept boolean, nddup_passages string,"
+    " nddup_cuts string, "
     + ", ".join({column.name: f"{column.name} {column.type}" for one in _WRITTEN for column in one.columns}.values()),
     "Rows of all tables of `nddup passages`: `what` is the table; `kept`: `doc_key`, and a line in `text`; `verdicts`:"
-    " what becomes of a record, its spans as JSON; `counts`: a row for each task, with the second copies that stay.",
+    " what becomes of a record, its spans as JSON; `counts`: a row for each task, with the second copies that stay and"
+    " the tokens that may be cut.",
 )
 
 LEAST, MOST = 1, 64
@@ -101,11 +103,13 @@ class Wanted(NamedTuple):
 
     Attributes:
         min_left: documents left with fewer tokens are dropped.
+        whole_sentences: whether a sentence is cut as a whole or not at all.
         mark: what stands for a cut in the lines of the documents that are written as texts.
         is_judged: whether files are written again, so the verdicts on all documents are needed.
     """
 
     min_left: int
+    whole_sentences: bool
     mark: str
     is_judged: bool
 
@@ -301,9 +305,11 @@ def _tabulate(homes: Batches, judged: Batches, *, rule: PassageRule, wanted: Wan
     verdicts = Verdicts(*(found[name] for name in VERDICTS))  # type: ignore[arg-type] # of these dtypes
     windows = divided.place_windows(home.hashes, home.ranks, posted, verdicts)
     repeats = chain_windows(home.hashes.offsets, windows, rule.length, within=rule.within)
-    documents = Documents(_with_texts(home), home.hashes, REJECTS.arrow.empty_table(), ignore=rule.ignore)
+    nothing, whole = REJECTS.arrow.empty_table(), wanted.whole_sentences
+    documents = Documents(_with_texts(home), home.hashes, nothing, ignore=rule.ignore, whole_sentences=whole)
     tables = make_tables(documents, repeats, wanted.min_left)
-    counts = pa.table({"second_copies": pa.array([repeats.cuts.second_copies], pa.int64())})
+    counted = {"second_copies": repeats.cuts.second_copies, "allowed": int(repeats.cuts.cut.sum())}
+    counts = pa.table({name: pa.array([count], pa.int64()) for name, count in counted.items()})
     yield from _as_found("counts", counts)
     for one in _WRITTEN:
         yield from _as_found(one.name, tables[one.name])

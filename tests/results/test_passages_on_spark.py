@@ -29,7 +29,7 @@ FEW = ("passages.min_tokens=6", "output.kept=jsonl", "passages.min_left=3", "out
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with 70 texts of few words, some without ids or with one of another, a page, and a broken record.
+    """A folder with 70 texts of short sentences, some without ids or with one of another, a page, and a broken record.
 
     One begins with a digit of another width. And two texts that end without a line end, of which one is a copy.
     """
@@ -38,7 +38,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows: list[dict[str, object]] = [{"id": "three.jsonl#2", "text": "1 2 0 1 2 0 1 1"}, {"text": "a " * 200}]
     rows.append({"id": "wide", "text": "\uff11 2 0 1 2 0 1 1"})
     for _ in range(70):
-        text = " ".join(str(chance.randrange(3)) for _ in range(chance.randrange(60)))
+        text = " ".join(f"{chance.randrange(3)}{chance.choice(['', '', '.'])}" for _ in range(chance.randrange(60)))
         known: dict[str, object] = {"id": f"d{chance.randrange(65)}"} if chance.random() < 0.8 else {}
         rows.append(known | {"text": text})
     rows.append({"id": "ä", "text": "é " * 120})
@@ -109,12 +109,13 @@ def test_tables_and_summary_are_those_of_the_embedded_engine(
 
 
 def test_two_tasks_within_documents_and_preferred_sources(spark: "SparkSession", texts: Path, tmp_path: Path) -> None:
-    """Repeats within a document, preferred files and ignored widths give the same in two tasks, which is proved.
+    """Repeats within a document, preferred files, ignored widths, whole sentences: the same in two tasks, and proved.
 
     The files without what is cut have the same bytes, those of which nothing is left are missing, and the page is one.
     """
     output = ("output.kept=as-input", "output.report=true", "input.limit=72")
-    given = (*FEW, *output, "passages.within=true", "keep.prefer=[page*]", "tokens.ignore=[width]")
+    passages = ("passages.within=true", "passages.whole_sentences=true")
+    given = (*FEW, *output, *passages, "keep.prefer=[page*]", "tokens.ignore=[width]")
     there = find(spark, [texts], tmp_path / "there", *given, "spark.sql.shuffle.partitions=2")
     assert there == find_here([texts], tmp_path / "here", *given)
     assert any("doc_id': 'wide'" in row and "'char': 0" in row for row in there["occurrences"])
