@@ -198,7 +198,7 @@ STEPS, STEPS_EACH = 500_000_000, 5_000
 More mean fewer probes."""
 
 EXTENSIONS = 1_000_000
-"""About the most sketches that are tried as further members of clusters: one second. More mean fewer clusters."""
+"""About the most sketches that are tried as further members of clusters: a second or two. More mean fewer clusters."""
 
 
 def choose_clusters(
@@ -470,11 +470,18 @@ def _expect(evidence: Evidence) -> None:
 
 
 def _look_beside(evidence: Evidence) -> None:
-    """Make `beside`, the near-duplicates of the first nodes; those of a sample are not compared by their texts."""
+    """Make `beside`, the near-duplicates of the first nodes; those of a sample are not compared by their texts.
+
+    Where only what is in `pairs` with all members can be added (`prove_clusters.extensible`), only pairs are tried.
+    """
     rule, table = evidence.promised.rule, "found_near" if evidence.is_sampled else "recounted"
     evidence.see(table)
     least = rule.numerator / rule.denominator if evidence.is_sampled and rule.is_resemblance else 0.0
-    evidence.run.materialise("beside", prove_clusters.NEAR_FIRSTS.format(table=table, least=least), is_wide=True)
+    text = prove_clusters.NEAR_FIRSTS.format(table=table, least=least)
+    if evidence.promised.is_cut or evidence.promised.by_text:
+        evidence.see("folded")
+        text = prove_clusters.PAIRED.format(near=text)
+    evidence.run.materialise("beside", text)
 
 
 def _extend(evidence: Evidence) -> None:

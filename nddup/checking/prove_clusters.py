@@ -23,8 +23,16 @@ Batches = Iterator[pa.RecordBatch]
 MAXIMAL = ("all", "pairs")
 """Values of `coverage` that promise maximal sets, and every pair in one of them."""
 
-NEAR_FIRSTS = "SELECT r.* FROM {table} AS r SEMI JOIN firsts AS f ON r.probe = f.node WHERE r.likeness >= {least!r}"
-"""The near-duplicates of the first nodes of the chosen clusters: RECOUNTED."""
+NEAR_FIRSTS = """
+    SELECT r.probe, r.other FROM {table} AS r SEMI JOIN firsts AS f ON r.probe = f.node WHERE r.likeness >= {least!r}
+"""
+"""The near-duplicates of the first nodes of the chosen clusters: probe, other."""
+
+PAIRED = """
+    SELECT r.* FROM ({near}) AS r
+    SEMI JOIN folded AS f ON f.node_a = least(r.probe, r.other) AND f.node_b = greatest(r.probe, r.other)
+"""
+"""Those of NEAR_FIRSTS that are in `pairs`."""
 
 SKETCHES_BESIDE = """
     SELECT b.probe AS first, s.node, s.sketch FROM beside AS b JOIN sketches AS s ON b.other = s.node

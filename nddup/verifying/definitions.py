@@ -124,30 +124,33 @@ def compare(
 
     Source: Broder 1997, On the resemblance and containment of documents, SEQUENCES '97 (MIN_s and its resemblance).
     """
-    size = sample.size
-    is_whole = len(first) < size and len(second) < size
+    is_whole = len(first) < sample.size and len(second) < sample.size
+    size = len(first) + len(second) if is_whole else sample.size
     i, j, overlap, seen, shared, n_first, n_second = 0, 0, 0, 0, 0, 0, 0
-    while i < len(first) or j < len(second):
+    while i < len(first) and j < len(second):
         # The smallest id left, and which sketches hold it: A | B is traversed in ascending order.
-        is_first = j == len(second) or (i < len(first) and first[i] <= second[j])
-        is_second = i == len(first) or (j < len(second) and second[j] <= first[i])
-        value = first[i] if is_first else second[j]
+        is_first, is_second = first[i] <= second[j], second[j] <= first[i]
+        is_counted = (first[i] if is_first else second[j]) & mask == 0
         i += is_first
         j += is_second
-        if value & mask:
-            continue
 
         # The first `size` ids of A | B are MIN_s(A | B); `seen` of them have been met.
-        n_first += is_first
-        n_second += is_second
-        is_inside = is_whole or seen < size
+        is_inside = is_counted and seen < size
+        is_common = is_first and is_second and is_counted
+        n_first += is_first and is_counted
+        n_second += is_second and is_counted
         seen += is_inside
-        if is_first and is_second:
-            overlap += 1
-            shared += is_inside
+        overlap += is_common
+        shared += is_inside and is_common
+
+    for id_ in first[i:]:
+        n_first += id_ & mask == 0
+    for id_ in second[j:]:
+        n_second += id_ & mask == 0
+    seen = min(size, n_first + n_second - overlap)
 
     if sample.by_slots:  # signatures: equal slots out of all slots
-        shared, seen = overlap, size
+        shared, seen = overlap, sample.size
     return overlap, shared, seen, n_first, n_second
 
 
