@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.embedded.memory import OF_MAPPED_ROWS, OF_ROWS, OF_TOKENS, Memory
-from nddup.embedded.processes import FEW_BYTES, Processes
+from nddup.embedded.processes import FEW_BYTES, Processes, weigh
 from nddup.errors import FULL, NddupError
 from nddup.ground.columns import one_chunk, pieces_of
 from nddup.reading.formats import FileHead
@@ -292,7 +292,7 @@ class Workers:
     def _scan(self, source: Collection | pa.Table, consumer: Consumer, limits: RecordLimits) -> pa.Table:
         if isinstance(source, Collection):
             tasks = list_tasks(source)
-            size = sum(task.size for task in tasks)
+            size = sum(weigh(task.names[0], task.size) for task in tasks)
         else:
             tasks, size = [], source.nbytes
         if self.count == 1 or size < FEW_BYTES:
@@ -303,7 +303,7 @@ class Workers:
 
     def run(self, tasks: Sequence[Task], consumer: Consumer, limits: RecordLimits) -> pa.Table:
         """Return the rows of some tasks, in order; errors as of `scan`."""
-        if self.count == 1 or sum(task.size for task in tasks) < FEW_BYTES:
+        if self.count == 1 or sum(weigh(task.names[0], task.size) for task in tasks) < FEW_BYTES:
             return self._run_here(tasks, consumer, limits)
         return self._run_apart(tasks, None, (consumer, limits))
 

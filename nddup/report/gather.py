@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.engines.engine import FinishedRun, TextPlace, find_ids, text_places
+from nddup.engines.engine import Engine, FinishedRun, TextPlace, find_ids, text_places
 from nddup.errors import ConfigError, NddupError, OutputError
 from nddup.ground.shown import JsonValue, drop_login
 from nddup.report.content import (
@@ -150,12 +151,19 @@ ASK_MEMBERS = """
 """The members of the clusters in wanted(cluster_id, part)."""
 
 ASK_WEAKEST = """
-    SELECT a.part AS rank, count(*) AS pairs, count(p.resemblance) AS estimated, min(p.resemblance) AS least
-    FROM wanted AS a JOIN pairs AS p ON p.doc_a = a.doc_id JOIN wanted AS b ON p.doc_b = b.doc_id AND b.part = a.part
-    GROUP BY a.part ORDER BY rank
+    WITH near AS (
+        SELECT a.number AS first, b.number AS second, p.resemblance
+        FROM pairs AS p JOIN numbered AS a ON p.doc_a = a.doc_id JOIN numbered AS b ON p.doc_b = b.doc_id
+    )
+    SELECT a.part AS rank, count(*) AS pairs, count(n.resemblance) AS estimated,
+           min(CASE WHEN a.number < b.number THEN n.resemblance END) AS least
+    FROM wanted AS a JOIN others AS b ON a.part = b.part AND a.number < b.number
+    JOIN near AS n ON n.first = a.number AND n.second = b.number
+    GROUP BY a.part
 """
-"""The lowest resemblance within each part of wanted(part, doc_id): rows of `content.WEAKEST`. To intersect the parts of
-both ends takes ten times as long."""
+"""The lowest resemblance of each part, over the pairs of wanted(part, number) with a later one of the same part in
+others(part, number); numbers are those of numbered(doc_id, number), in the order of the ids: rows of `content.WEAKEST`.
+The condition in `least` is true: without it DuckDB would group all pairs of members before it joins them."""
 
 ASK_TEXTS = "SELECT doc_id, text FROM texts ORDER BY doc_id"
 """The texts stored with the run. The table exists only if the run read files."""
@@ -189,6 +197,9 @@ CLUSTERS_EACH = 20
 MOST_WEAKEST = 20_000_000
 """Maximum number of pairs of members, over all clusters too large for a matrix, that are searched for the weakest pair.
 """
+
+PAIRS_AT_ONCE = 2_000_000
+"""Pairs of members of which the weakest are searched at a time: 140 MB."""
 
 MOST_LISTED = 300_000
 """Maximum number of documents listed, over all clusters."""
@@ -225,8 +236,9 @@ MOST_NEAR, NEAREST_EACH = 1_000_000, 8
 EVALUATION, CHECK, COMPONENTS = "evaluation.json", "check.json", "false_components"
 """Files and a table that are shown if the run has them."""
 
-PACKED = 4_000
-"""Characters from which a chunk is compressed."""
+PACKED, LEVEL = 4_000, 4
+"""Characters from which a chunk is compressed, and how well: zlib's own level, 6, takes three times as long for an
+eighth less."""
 
 
 def largest_clusters(listed_each: int) -> str:
@@ -322,7 +334,38 @@ def ask_weakest(run: FinishedRun, clusters: pa.Table, matrix_each: int) -> pa.Ta
         return WEAKEST.empty_table()
     ids = clusters["cluster_id"].take(pa.array(chosen))
     ranked = pa.table({"cluster_id": ids, "part": pa.array(chosen.astype(np.int32))})
-    return run.sql(ASK_WEAKEST, wanted=run.sql(ASK_MEMBERS, wanted=ranked)).cast(WEAKEST)
+    return find_weakest(run, run.sql(ASK_MEMBERS, wanted=ranked))
+
+
+def find_weakest(engine: Engine, members: pa.Table) -> pa.Table:
+    """Return `content.WEAKEST` of parts, a `rank` each; those of which no pair is in `pairs` have no row.
+
+    Args:
+        members: part, doc_id, each once.
+
+    Cost: a join of all pairs of members with `pairs`, `PAIRS_AT_ONCE` of them at a time.
+    """
+    others, numbered = number_members(members)
+    parts = others["part"].to_numpy()
+    later = np.searchsorted(parts, parts, side="right") - np.arange(1, len(parts) + 1)
+    starts = np.append(np.unique(np.cumsum(later) // PAIRS_AT_ONCE, return_index=True)[1], len(parts)).tolist()
+    found = [
+        engine.sql(ASK_WEAKEST, wanted=others.slice(low, high - low), others=others, numbered=numbered).cast(WEAKEST)
+        for low, high in pairwise(starts)
+    ]
+    counted = [("pairs", "sum"), ("estimated", "sum"), ("least", "min")]
+    whole = pa.concat_tables([WEAKEST.empty_table(), *found]).group_by("rank").aggregate(counted)
+    return whole.rename_columns(WEAKEST.names).sort_by("rank")
+
+
+def number_members(members: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return part and number of members, sorted by both; doc_id and number of documents, in the order of their ids."""
+    names = pc.unique(members["doc_id"])
+    names = names.take(pc.sort_indices(names))
+    numbers = pc.index_in(members["doc_id"], value_set=names)
+    placed = pa.table({"part": members["part"], "number": numbers})
+    numbered = pa.table({"doc_id": names, "number": pa.array(np.arange(len(names), dtype=np.int32))})
+    return placed.sort_by([("part", "ascending"), ("number", "ascending")]), numbered
 
 
 def ask_edges(run: FinishedRun, clusters: pa.Table) -> pa.Table:
@@ -522,7 +565,7 @@ def packed_script_of(name: str, value: JsonValue) -> str:
         data = text.encode()
     except UnicodeEncodeError:  # half a surrogate pair
         data = json.dumps(value, separators=(",", ":")).encode()
-    return f'nddup.unpack("{name}","{b64encode(zlib.compress(data)).decode()}");\n'
+    return f'nddup.unpack("{name}","{b64encode(zlib.compress(data, LEVEL)).decode()}");\n'
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -138,14 +138,15 @@ def test_a_run_loads_no_pyspark(tmp_path: Path) -> None:
 
 
 def test_processes_are_started_for_large_inputs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The total size of the inputs decides whether processes are started, before anything is loaded."""
+    """The total size of the inputs, twice where not plain, decides on processes before anything is loaded."""
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a.xml").write_text("x" * 100)
+    (tmp_path / "b.jsonl").write_text("x" * 7)
     inputs = [str(tmp_path), str(tmp_path / "missing")]
 
-    monkeypatch.setattr(processes, "FEW_BYTES", 99)
+    monkeypatch.setattr(processes, "FEW_BYTES", 206)
     assert is_worth_it(inputs)
-    monkeypatch.setattr(processes, "FEW_BYTES", 100)
+    monkeypatch.setattr(processes, "FEW_BYTES", 207)
     assert not is_worth_it(inputs)
 
 

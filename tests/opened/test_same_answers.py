@@ -38,7 +38,7 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
         PLACES: [names.select(["doc_id"])],
         gathering.ASK_DOCUMENTS: [names.select(["doc_id"])],
         gathering.WITHIN: [parts],
-        gathering.ASK_WEAKEST: [parts.drop(["place"])],
+        gathering.ASK_WEAKEST: [gathering.number_members(parts)[0]],
         gathering.ASK_MEMBERS: [pa.table({"cluster_id": clusters[0]["id"], "part": pa.array([0], pa.int32())})],
         show.ONE_CLUSTER: clusters,
         show.FIRST_MEMBERS: clusters,
@@ -91,11 +91,16 @@ def test_both_engines_give_the_same_answers(
         folder = {"family": write_family, "empty": write_run}[kind](tmp_path / "run")
     here, there = DuckRun(str(folder)), SparkRun(spark, str(folder))
     given = wanted_by(here)
+    names = list_documents(here.sql(gathering.largest_clusters(200)).cast(CLUSTERS)).rename_columns(
+        ["part", "place", "doc_id"]
+    )
+    others, numbered = gathering.number_members(names)
 
     for text in [*asked_of(gathering), *asked_of(show), PLACES, gathering.largest_clusters(2)]:
         for table in given.get(text, [None]):
             tables = {} if table is None else {"wanted": table}
             tables |= {"names": FAMILY_NAMES} if "FROM names" in text else {}  # of a run with `output.names_from`
+            tables |= {"others": others, "numbered": numbered} if text == gathering.ASK_WEAKEST else {}
             assert answer(here, text, tables) == answer(there, text, tables), text
     if kind != "made":  # report/test_gathered_documents.py compares the report of such a run
         assert list(chunks(gather(here))) == list(chunks(gather(there)))

@@ -102,19 +102,22 @@ def test_the_weakest_pair_of_a_large_cluster_is_computed(finished: str) -> None:
 
 @given(
     parts=st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=2), max_size=5),
+    at_once=st.sampled_from([1, 5, 1_000]),
     pairs=st.dictionaries(st.sampled_from(list(combinations("abcdefgh", 2))), st.sampled_from([None, 0.7, 0.8, 0.9])),
 )
 def test_the_weakest_pair_of_overlapping_sets_is_of_both_ends(
-    parts: list[set[str]], pairs: dict[tuple[str, str], float | None]
+    parts: list[set[str]], at_once: int, pairs: dict[tuple[str, str], float | None]
 ) -> None:
-    """A pair counts in each set that holds both of its documents, and in no other."""
+    """A pair counts in each set that holds both of its documents, and in no other, however many are asked at once."""
     told = DuckEngine("test")
     ends = [pa.array([pair[end] for pair in pairs], pa.string()) for end in (0, 1)]
     told.see("pairs", pa.table([*ends, pa.array(pairs.values(), pa.float64())], ["doc_a", "doc_b", "resemblance"]))
     rows = [(number, name) for number, part in enumerate(parts) for name in part]
     columns = [pa.array([row[0] for row in rows], pa.int32()), pa.array([row[1] for row in rows], pa.string())]
 
-    found = told.sql(gathering.ASK_WEAKEST, wanted=pa.table(columns, ["part", "doc_id"])).to_pylist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gathering, "PAIRS_AT_ONCE", at_once)
+        found = gathering.find_weakest(told, pa.table(columns, ["part", "doc_id"])).to_pylist()
 
     within = [[value for pair, value in pairs.items() if part.issuperset(pair)] for part in parts]
     known = [[value for value in values if value is not None] for values in within]
