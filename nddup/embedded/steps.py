@@ -156,13 +156,14 @@ def add_noted(before: Mapping[str, Any], counts: Mapping[str, Any]) -> Counts:
 
 
 def count_sketches(documents: pa.Table) -> Counts:
-    """Count the distinct sketches of DOCUMENTS, their postings, and the most features of a document."""
+    """Count the distinct sketches of DOCUMENTS, their postings, the most features of a document, and addresses."""
     sizes = pc.list_value_length(documents["sketch"])
     is_distinct = pc.and_(pc.equal(documents["doc_id"], documents["group"]), pc.greater(sizes, 0))
     return {
         "distinct_sketches": pc.sum(is_distinct).as_py() or 0,
         "most_features": pc.max(documents["n_features"]).as_py() or 0,
         "postings": pc.sum(sizes.filter(is_distinct)).as_py() or 0,
+        "addresses": len(documents) - documents["url"].null_count,
     }
 
 

@@ -216,7 +216,8 @@ def find_clusters(engine: RunEngine, source: EngineTable) -> RunTables:
         new = sketched.new or New(rows["documents"], lost)
         lost = {reason: n for reason, n in new.reasons.items() if reason != REPEATED}
         silent = require_few_losses(ask, new.documents, lost, limits, source)
-        framed = list_framed(ask()) if has_frames(engine.config) and not sketched.new else []
+        is_asked = has_frames(engine.config) and sketched.counts.get("addresses") and not sketched.new
+        framed = list_framed(ask()) if is_asked else []
         metrics = _sketch_metrics(source, sketched, silent).model_copy(update={"framed_hosts": framed})
         notes = [counted(rows["documents"], "document"), counted(rows["rejects"], "reject")]
         notes += [f"{new.documents:,} of the documents new"] if sketched.new else []

@@ -24,8 +24,10 @@ SKETCH_COUNTS = {
     "most_features": "max(n_features)",
     "postings": "sum(CASE WHEN doc_id = group THEN size(sketch) END)",
     "median_tokens": "percentile_approx(n_tokens, 0.5)",
+    "addresses": "count(url)",
 }
-"""Counts of DOCUMENTS, as aggregates: distinct sketches to pair, their postings, most features, median tokens."""
+"""Counts of DOCUMENTS, as aggregates: distinct sketches to pair, their postings, most features, median tokens, and how
+many have an address."""
 
 
 def number(records: DataFrame, offsets: DataFrame, splits: int = 0, many: int = WORTH) -> DataFrame:
