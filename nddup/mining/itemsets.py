@@ -33,20 +33,24 @@ from nddup.mining.maximal_sets import (
 from nddup.mining.neighbourhoods import (
     Bits,
     Component,
+    Lookup,
     Neighbourhood,
     add_slot,
+    begin_near,
     copy_bits,
     count_all,
     count_common,
     count_visit,
+    end_near,
+    fill_near,
     find_later,
     has_slot,
     keep_common,
     keep_outside,
     list_slots,
+    look_around,
     make_component,
     make_lookup,
-    visit_neighbourhood,
     write_row,
 )
 
@@ -55,6 +59,7 @@ class Cover(NamedTuple):
     """The state of a cover while it is built."""
 
     component: Component
+    lookup: Lookup
     uncovered: Bits  # the words of the pair graph with the pairs that no set holds yet
     min_support: int
     limits: SearchLimits
@@ -66,6 +71,7 @@ class GrowingSet(NamedTuple):
     members: Bits  # without the pivot
     allowed: Bits  # near-duplicates of all members
     joint: Bits  # features common to all members
+    has_near: NDArray[np.bool_]  # shape (slots,), whether the neighbourhood's `near` is filled
 
 
 NO_LIMIT = 2**62
@@ -75,14 +81,26 @@ COVER_SHARE = 10
 
 
 @compiled
-def extend(neighbourhood: Neighbourhood, order: Bits, tau: int, growing: GrowingSet, slots: NDArray[np.int64]) -> int:
+def near_of(cover: Cover, neighbourhood: Neighbourhood, slot: int, growing: GrowingSet) -> Bits:
+    """Return the near-duplicates of a neighbour: few are ever asked for, so they are looked up then."""
+    if not growing.has_near[slot]:
+        fill_near(cover.component, neighbourhood, slot, cover.lookup)
+        growing.has_near[slot] = True
+    row: Bits = neighbourhood.near[slot]
+    return row
+
+
+@compiled
+def extend(
+    cover: Cover, neighbourhood: Neighbourhood, order: Bits, tau: int, growing: GrowingSet, slots: NDArray[np.int64]
+) -> int:
     """
     Add to a set every slot of `order`, ascending, that leaves it valid; `slots` is scratch.
 
     Returns:
         tau of the set.
     """
-    members, allowed, joint = growing
+    members, allowed, joint = growing.members, growing.allowed, growing.joint
     for i in range(list_slots(order, slots)):
         slot = slots[i]
         if not has_slot(allowed, slot):
@@ -92,17 +110,17 @@ def extend(neighbourhood: Neighbourhood, order: Bits, tau: int, growing: Growing
         if count_common(joint, neighbourhood.shared[slot]) >= needed:
             tau = needed
             add_slot(members, slot)
-            keep_common(allowed, neighbourhood.near[slot])
+            keep_common(allowed, near_of(cover, neighbourhood, slot, growing))
             keep_common(joint, neighbourhood.shared[slot])
     return tau
 
 
 @compiled
-def begin(neighbourhood: Neighbourhood, growing: GrowingSet, second: int) -> None:
+def begin(cover: Cover, neighbourhood: Neighbourhood, growing: GrowingSet, second: int) -> None:
     """Begin a set with the pivot and the neighbour `second`."""
     keep_outside(growing.members, growing.members)
     add_slot(growing.members, second)
-    copy_bits(growing.allowed, neighbourhood.near[second])
+    copy_bits(growing.allowed, near_of(cover, neighbourhood, second, growing))
     copy_bits(growing.joint, neighbourhood.shared[second])
 
 
@@ -118,6 +136,7 @@ def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Bits, found: F
         np.zeros(n_words, np.uint64),
         np.empty(n_words, np.uint64),
         np.empty(neighbourhood.pivot_features.size, np.uint64),
+        np.zeros(n_words << 6, np.bool_),
     )
     open_pairs = np.empty(n_words, np.uint64)
     write_row(neighbourhood, later, open_pairs)
@@ -128,9 +147,9 @@ def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Bits, found: F
         if not has_slot(open_pairs, second) or count_all(neighbourhood.shared[second]) < tau:
             continue
 
-        begin(neighbourhood, growing, second)
-        tau = extend(neighbourhood, open_pairs, tau, growing, slots)
-        extend(neighbourhood, neighbourhood.neighbours, tau, growing, slots)
+        begin(cover, neighbourhood, growing, second)
+        tau = extend(cover, neighbourhood, open_pairs, tau, growing, slots)
+        extend(cover, neighbourhood, neighbourhood.neighbours, tau, growing, slots)
         found = add_found(found, neighbourhood, growing.members, count_all(growing.joint), slots)
         found.counts[WORK] += n_words + ((count_all(growing.members) * neighbourhood.row.size) >> 9)
         if is_past(found.counts, cover.limits):
@@ -182,7 +201,7 @@ def cover_pairs(component: Component, pivots: NDArray[np.int64], min_support: in
         pass over the neighbours of its seed and the rows of its members.
     """
     lookup = make_lookup(component)
-    cover = Cover(component, component.word_bits.copy(), min_support, limits)
+    cover = Cover(component, lookup, component.word_bits.copy(), min_support, limits)
     found = empty_found()
     for pivot in pivots:
         later = find_later(component, pivot)
@@ -196,8 +215,10 @@ def cover_pairs(component: Component, pivots: NDArray[np.int64], min_support: in
         if is_past(found.counts, limits):
             break
 
-        neighbourhood = visit_neighbourhood(component, pivot, lookup)
+        neighbourhood = look_around(component, pivot, lookup)
+        begin_near(component, neighbourhood, lookup)
         found = cover_seed(cover, neighbourhood, later, found)
+        end_near(component, neighbourhood, lookup)
         if is_past(found.counts, limits):
             break
     return found

@@ -2,6 +2,7 @@
 
     make_component        features, bounds, pairs  -> Component: features numbered, holders listed, pair graph packed
     visit_neighbourhood   Component, pivot         -> Neighbourhood: two bitmaps of every neighbour, by slot
+    look_around, fill_near                         -> the same, the second only for neighbours that are asked for
     find_later            Component, pivot         -> the part of the pivot's row that comes after it
     count_visit, bound_memory                      -> the work of a visit; the memory of mining a component
     count_all, count_common, keep_common, list_slots, …    sets of small numbers as bits of uint64 words
@@ -364,24 +365,31 @@ def fill_shared(component: Component, neighbourhood: Neighbourhood, slots: NDArr
 
 
 @compiled
-def fill_near(component: Component, neighbourhood: Neighbourhood, slots: NDArray[np.int64], lookup: Lookup) -> None:
-    """Fill `neighbourhood.near` from the rows of the graph."""
+def begin_near(component: Component, neighbourhood: Neighbourhood, lookup: Lookup) -> None:
+    """Prepare the look-up of the words of the pivot's row, for `fill_near`."""
     first = component.word_offsets[neighbourhood.pivot]
     for i in range(neighbourhood.row.size):
         lookup.local_words[component.words[first + i]] = i
 
-    for slot in slots:
-        document = neighbourhood.documents[slot]
-        row = neighbourhood.near[slot]
-        for i in range(row.size):
-            row[i] = 0
-        for i in range(component.word_offsets[document], component.word_offsets[document + 1]):
-            local = lookup.local_words[component.words[i]]
-            if local >= 0:
-                write_word(neighbourhood, local, component.word_bits[i], row)
 
+@compiled
+def end_near(component: Component, neighbourhood: Neighbourhood, lookup: Lookup) -> None:
+    """Undo `begin_near`."""
+    first = component.word_offsets[neighbourhood.pivot]
     for i in range(neighbourhood.row.size):
         lookup.local_words[component.words[first + i]] = -1
+
+
+@compiled
+def fill_near(component: Component, neighbourhood: Neighbourhood, slot: int, lookup: Lookup) -> None:
+    """Fill `neighbourhood.near[slot]` from the neighbour's row of the graph."""
+    document, row = neighbourhood.documents[slot], neighbourhood.near[slot]
+    for i in range(row.size):
+        row[i] = 0
+    for i in range(component.word_offsets[document], component.word_offsets[document + 1]):
+        local = lookup.local_words[component.words[i]]
+        if local >= 0:
+            write_word(neighbourhood, local, component.word_bits[i], row)
 
 
 @compiled
@@ -431,11 +439,22 @@ def visit_neighbourhood(component: Component, pivot: int, lookup: Lookup) -> Nei
     Returns:
         The neighbourhood. Cost: the sketches of the neighbours and their rows of the graph, each read once.
     """
+    neighbourhood = look_around(component, pivot, lookup)
+    begin_near(component, neighbourhood, lookup)
+    slots = np.empty(neighbourhood.documents.size, np.int64)
+    for i in range(list_slots(neighbourhood.neighbours, slots)):
+        fill_near(component, neighbourhood, slots[i], lookup)
+    end_near(component, neighbourhood, lookup)
+    return neighbourhood
+
+
+@compiled
+def look_around(component: Component, pivot: int, lookup: Lookup) -> Neighbourhood:
+    """Build what each neighbour shares with a pivot; `near` is not filled. Cost: the sketches of the neighbours."""
     neighbourhood = allot_slots(component, pivot)
     scratch = np.empty(neighbourhood.documents.size, np.int64)
     slots = scratch[: list_slots(neighbourhood.neighbours, scratch)]
     fill_shared(component, neighbourhood, slots, lookup)
-    fill_near(component, neighbourhood, slots, lookup)
     return neighbourhood
 
 
