@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
+from hypothesis import settings as trying
 from hypothesis import strategies as st
 
 from nddup.cli import main
 from nddup.passages.text_places import find_sentences
 from nddup.sketching.tokens import tokenise
+from tests.samples_by_night import examples
 
 WORDS = st.lists(st.lists(st.sampled_from("AB"), min_size=1, max_size=4), min_size=1, max_size=8)
 """The sentences of a text."""
@@ -41,6 +43,7 @@ def test_where_sentences_begin(parts: list[str]) -> None:
     assert found.tokens.tolist() == np.cumsum([0, *(len(tokenise(part)) for part in parts)]).tolist()[:-1]
 
 
+@trying(max_examples=examples(10, 100))
 @given(st.lists(WORDS, min_size=2, max_size=5))
 def test_a_sentence_is_cut_if_every_token_may_be(
     tmp_path_factory: pytest.TempPathFactory, documents: list[list[list[str]]]
