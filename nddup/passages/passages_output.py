@@ -43,7 +43,7 @@ TEXTS = "texts"
 FILE_RECORDS = 1_000_000
 """Consecutive records whose kept documents are lines of one file."""
 
-TOLD = ("second copies", "dropped", "left without", "rejects")
+TOLD = ("in sentences", "second copies", "dropped", "left without", "rejects")
 """How lines of the summary begin that are also on the page."""
 
 SHOWN = 5

@@ -261,6 +261,7 @@ def summarise(
                       for row in shown.rejects],
         },
         "skipped": [[file.path, file.why] for file in sketch.skipped_files],
+        "framed": [[host.host, host.share] for host in sketch.framed_hosts],
         "settings": list(_settings(settings)),
         "versions": sorted(metrics.versions.items()),
         "stages": [_stage(name, stage) for name, stage in metrics.stages.by_name().items()],

@@ -6,7 +6,7 @@ hosts        list_framed  -> those with many pages of which most is common
 """
 
 import numpy as np
-import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.engines.engine import Engine
@@ -32,7 +32,8 @@ Of documentation with a menu in each page (LLVM, lxml) it was .13 to .6, of othe
 
 SAMPLE = """
     WITH pages AS (
-        SELECT d.doc_key AS doc_key, lower(split_part(d.url, '/', 3)) AS host FROM documents AS d
+        SELECT d.doc_key AS doc_key, lower(regexp_replace(split_part(d.url, '/', 3), '^.*@', '')) AS host
+        FROM documents AS d
         WHERE d.url LIKE 'http%//%' AND d.doc_id = d.group
     ), hosts AS (
         SELECT host, count(*) AS pages FROM pages
@@ -62,7 +63,7 @@ def list_framed(engine: Engine) -> list[FramedHost]:
     rows = engine.sql(SAMPLE.format(fewest=FEWEST, hosts=HOSTS, sample=PAGES))
     framed = []
     for host in dict.fromkeys(rows["host"].to_pylist()):
-        of_host = rows.filter(pa.compute.equal(rows["host"], host))
+        of_host = rows.filter(pc.equal(rows["host"], host))
         sketches = of_host["sketch"].combine_chunks()
         common = share_common(sketches.offsets.to_numpy(), sketches.values.to_numpy().view(np.uint64))
         share = float(np.mean(common >= MOST))

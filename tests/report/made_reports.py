@@ -40,6 +40,7 @@ def metrics_of(documents: int, pairs: int, clusters: int, kept: int) -> RunMetri
     rows = {"documents": documents, "rejects": 1, "pairs": pairs, "clusters": clusters, "members": 0, "keep": documents}
     sketch = {"bytes": 5_000_000, "files": 3, "rejected": {"truncated": 1}, "undecodable_records": 2,
               "skipped_files": [{"path": "x.md", "why": "named as a readme"}],
+              "framed_hosts": [{"host": "<b>menu</b>.example", "pages": 12, "share": 0.25}],
               "undecodable_places": 7}  # fmt: skip
     found = {"components": clusters, "largest_component": 4, "covered_components": 0, "covered_clusters": 0,
              "led_components": 0, "led_clusters": 0, "invented_pairs": 0, "most_invented": 0,

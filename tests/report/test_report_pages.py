@@ -237,6 +237,7 @@ def test_the_first_page_answers_three_questions(
     assert "No family differs in lang." in answers
     assert "notes on what was skipped, cut or limited, the first: 1 file skipped" in answers
     expect(questions.nth(2)).to_contain_text("1 record became no document: 1 truncated.")
+    expect(questions.nth(2)).to_contain_text("25.0 % of the pages of <b>menu</b>.example share most of their words")
     assert len({link.bounding_box()["y"] for link in page.locator("nav a").all()}) == 1  # type: ignore[index]
     page.get_by_role("link", name="25.1 % of a removed text").click()
     expect(page.locator("#compare .pair-rows mark.only").first).to_be_visible()

@@ -33,14 +33,14 @@ def test_the_share_is_that_of_ids_that_half_of_the_others_have(texts: list[set[i
 
 
 def test_hosts_are_those_of_addresses_and_equal_texts_count_once(engine: Engine) -> None:
-    """On both engines. Eleven pages of one host have a menu, of which two are little else; the other host has none."""
+    """On both engines, and without a login. Of eleven pages of one host with a menu two are little else."""
 
     def page(key: int, host: str, menu: int, own: int, group: int | None = None) -> dict[str, object]:
         sketch = [*range(menu), *range(1000 + 100 * key, 1000 + 100 * key + own)]
         same = f"d{key if group is None else group}"
         return {"doc_id": f"d{key}", "doc_key": key, "group": same, "url": host, "sketch": sketch}
 
-    rows = [page(key, "http://Menu.example/a/b", 9, 3 if key < 2 else 30) for key in range(11)]
+    rows = [page(key, f"http://me:{key}@Menu.example/a/b", 9, 3 if key < 2 else 30) for key in range(11)]
     rows += [page(key, "https://menu.example", 9, 3, group=0) for key in range(11, 40)]
     rows += [page(key, "https://plain.example/", 2, 30) for key in range(40, 60)]
     rows += [page(key, url, 30, 0) for key, url in enumerate(["", "menu.example/c", "file:menu", "http:"] * 4, 60)]

@@ -146,6 +146,11 @@
     if (rejected) told.push(line("open", h("a", { href: "#/run" }, nddup.plural(rejected, "record", "records")), ` became no document: ${rejects.reasons.slice(0, 3).map(([reason, number]) => `${count(number)} ${reason}`).join(", ")}.`));
     if (clusters) told.push(line("open", h("b", null, `${nddup.plural(clusters, "cluster holds", "clusters hold")} only very short texts`),
       `, under ${tokens} tokens, the largest ${nddup.plural(largest, "document", "documents")}: messages and empty forms. `, h("code", null, `--set input.min_tokens=${tokens}`), ` leaves them out.`));
+    if (data.framed.length) {
+      const [host, share] = data.framed[0];
+      const more = data.framed.length > 1 ? `, and of ${nddup.plural(data.framed.length - 1, "more host", "more hosts")},` : "";
+      told.push(line("open", `${nddup.percent(share, 1)} of the pages of `, nddup.foreign(host), `${more} share most of their words, as by menus. `, h("code", null, "--set input.text=main"), " compares main texts."));
+    }
     const [first] = documents.largest;
     if (first && documents.all >= 100 && (first[3] + 1) / documents.all > 0.02) {
       told.push(line("open", `One family holds ${nddup.percent(first[3] + 1, documents.all)} of all documents: `, h("a", { href: nddup.href("document", first[0]) }, "look at it"), "."));
