@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from nddup.ground.arrays import compiled
 from nddup.verifying.definitions import Definition, Rows, bound_of, judge
+from nddup.verifying.near_pairs import find_slot, number_ids
 
 
 class Members(NamedTuple):
@@ -97,13 +98,22 @@ class Sets(NamedTuple):
     begun: Members
     """For each node, the sets whose first member it is."""
 
+    slots: NDArray[np.int32]
+    """The hash table of the features of `joints` (`near_pairs.Index`)."""
+
+    features: NDArray[np.uint64]
+    """The distinct features of `joints`, by number."""
+
+    numbers: NDArray[np.int32]
+    """The number of each feature of `joints`."""
+
 
 def prepare_sets(nodes: Rows, members: Members, joints: Rows, bounds: NDArray[np.int64]) -> Sets:
     """Index sets by first member for `find_extensions`; see `Sets`."""
     firsts = members.places[members.offsets[:-1]]
     order = np.argsort(firsts, kind="stable")
     begun = Members(np.searchsorted(firsts[order], np.arange(len(nodes.offsets))), order)
-    return Sets(nodes, members, joints, bounds, begun)
+    return Sets(nodes, members, joints, bounds, begun, *number_ids(joints.ids))
 
 
 def find_extensions(
@@ -121,25 +131,26 @@ def find_extensions(
         Rows (place in the batch, set), (k, 2). A set is maximal if no sketch near to its first member extends it: a
         sketch that could be added is near to every member.
 
-    Cost: for each sketch and each set that begins with its first member, a search for what they share, which mostly
-        ends early; for those that share enough, a merge a member, but each member of all its sets once.
+    Cost: for each sketch and each set that begins with its first member, a step for each joint feature; where it holds
+        enough of them, a merge a member, but each member once for neighbouring rows of one sketch.
     """
     own, nodes = (batch.offsets, batch.ids), (sets.nodes.offsets, sets.nodes.ids)
-    joints = sets.joints.offsets, sets.joints.ids
-    return _extend(*own, places, firsts, *nodes, *sets.members, *joints, sets.bounds, *sets.begun, rule)
+    offsets, bounds = sets.joints.offsets, sets.bounds
+    slots, features, numbers = sets.slots, sets.features, sets.numbers
+    members, begun = sets.members, sets.begun
+    return _extend(*own, places, firsts, *nodes, *members, offsets, slots, features, numbers, bounds, *begun, rule)
 
 
 @compiled
-def _shares(sketch: NDArray[np.uint64], joint: NDArray[np.uint64], least: int) -> bool:
-    """Return whether two ascending sets have at least so many ids in common; it ends once too many of `joint` lack."""
-    i, spare = 0, len(joint) - least
-    for id_ in joint:
-        while i < len(sketch) and sketch[i] < id_:
-            i += 1
-        spare -= i == len(sketch) or sketch[i] != id_
-        if spare < 0:
-            break
-    return bool(spare >= 0)
+def _mark(
+    sketch: NDArray[np.uint64], slots: NDArray[np.int32], features: NDArray[np.uint64], marks: NDArray[np.bool_]
+) -> None:
+    """Mark in `marks`, by number, which features a sketch holds."""
+    marks[:] = False
+    for id_ in sketch:
+        number = slots[find_slot(id_, slots, features)]
+        if number >= 0:
+            marks[number] = True
 
 
 @compiled
@@ -153,7 +164,9 @@ def _extend(
     starts: NDArray[np.int64],
     members: NDArray[np.int64],
     joint_offsets: NDArray[np.int64],
-    joint_ids: NDArray[np.uint64],
+    slots: NDArray[np.int32],
+    features: NDArray[np.uint64],
+    numbers: NDArray[np.int32],
     bounds: NDArray[np.int64],
     begun_starts: NDArray[np.int64],
     begun: NDArray[np.int64],
@@ -161,18 +174,26 @@ def _extend(
 ) -> NDArray[np.int64]:
     found, k = np.empty((16, 2), np.int64), 0
     compared, near = np.full(len(node_offsets) - 1, -1, np.int64), np.zeros(len(node_offsets) - 1, np.bool_)
+    marks, owner = np.zeros(len(features), np.bool_), -1
     for row in range(len(places)):
         sketch = ids[offsets[row] : offsets[row + 1]]
+        before = ids[offsets[max(row - 1, 0)] : offsets[row]]
+        if owner < 0 or places[row] != places[row - 1] or not np.array_equal(sketch, before):
+            owner = row  # the first of neighbouring rows of one sketch, which is compared with a member once
+            _mark(sketch, slots, features, marks)
         own = bound_of(len(sketch), rule)
         for s in begun[begun_starts[firsts[row]] : begun_starts[firsts[row] + 1]]:
             # The overlap of the sketch with the joint features is the support of the extended set.
-            is_addable = _shares(sketch, joint_ids[joint_offsets[s] : joint_offsets[s + 1]], max(bounds[s], own))
+            shared = 0
+            for number in numbers[joint_offsets[s] : joint_offsets[s + 1]]:
+                shared += marks[number]
+            is_addable = shared >= max(bounds[s], own)
             for member in members[starts[s] : starts[s + 1]]:
                 if not is_addable:
                     break
-                if compared[member] != row:
+                if compared[member] != owner:
                     other = node_ids[node_offsets[member] : node_offsets[member + 1]]
-                    compared[member] = row
+                    compared[member] = owner
                     near[member] = places[row] != member and judge(sketch, other, np.uint64(0), rule)[1]
                 is_addable = near[member]
             if not is_addable:

@@ -90,7 +90,7 @@ class Probes:
 
 
 @compiled
-def _find_slot(id_: np.uint64, slots: NDArray[np.int32], ids: NDArray[np.uint64]) -> np.int64:
+def find_slot(id_: np.uint64, slots: NDArray[np.int32], ids: NDArray[np.uint64]) -> np.int64:
     """Return the slot of an id, or the free one that ends the search for it.
 
     The ids of minima are the small ones, so a product is taken, whose high bits vary.
@@ -103,7 +103,7 @@ def _find_slot(id_: np.uint64, slots: NDArray[np.int32], ids: NDArray[np.uint64]
 
 
 @compiled
-def _number(ids: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.uint64], NDArray[np.int32]]:
+def number_ids(ids: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.uint64], NDArray[np.int32]]:
     """Number ids as they first occur. Return the hash table of `Index`, the distinct ids, and the number of each id."""
     size = 16
     while 2 * size < 3 * len(ids):
@@ -111,7 +111,7 @@ def _number(ids: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.uint
     slots, distinct, d = np.full(size, -1, np.int32), np.empty(len(ids), np.uint64), 0
     numbers = np.empty(len(ids), np.int32)
     for i in range(len(ids)):
-        slot = _find_slot(ids[i], slots, distinct)
+        slot = find_slot(ids[i], slots, distinct)
         if slots[slot] < 0:
             slots[slot], distinct[d] = d, ids[i]
             d += 1
@@ -122,7 +122,7 @@ def _number(ids: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.uint
 @compiled
 def _index(offsets: NDArray[np.int64], ids: NDArray[np.uint64]) -> Index:
     """Return the index of p sketches: their ids are numbered, and the holders sorted by number."""
-    slots, distinct, numbers = _number(ids)
+    slots, distinct, numbers = number_ids(ids)
     starts = np.zeros(len(distinct) + 1, np.int64)
     for number in numbers:
         starts[number + 1] += 1
@@ -157,7 +157,7 @@ def count_common(
 
     Cost: each id is numbered, some 30 ns; then a step for each id of `second`, half a nanosecond.
     """
-    distinct, numbers = _number(ids)[1:]
+    distinct, numbers = number_ids(ids)[1:]
     holder, common = np.full(len(distinct), -1, np.int64), np.zeros(len(first), np.int64)
     mark = 0
     for k in range(len(first)):
@@ -251,7 +251,7 @@ def count_overlaps(
     for i in range(len(sketch)):
         if len(is_last) and is_last[i]:
             continue
-        number = index.slots[_find_slot(sketch[i], index.slots, index.ids)]
+        number = index.slots[find_slot(sketch[i], index.slots, index.ids)]
         if number < 0:
             continue
         low, high = index.starts[number], index.starts[number + 1]
