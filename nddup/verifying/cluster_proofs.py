@@ -143,14 +143,17 @@ def find_extensions(
 
 @compiled
 def _mark(
-    sketch: NDArray[np.uint64], slots: NDArray[np.int32], features: NDArray[np.uint64], marks: NDArray[np.bool_]
+    sketch: NDArray[np.uint64],
+    slots: NDArray[np.int32],
+    features: NDArray[np.uint64],
+    marks: NDArray[np.int32],
+    row: int,
 ) -> None:
-    """Mark in `marks`, by number, which features a sketch holds."""
-    marks[:] = False
+    """Write the row of a sketch to `marks` at the number of each feature that it holds."""
     for id_ in sketch:
         number = slots[find_slot(id_, slots, features)]
         if number >= 0:
-            marks[number] = True
+            marks[number] = row
 
 
 @compiled
@@ -174,19 +177,19 @@ def _extend(
 ) -> NDArray[np.int64]:
     found, k = np.empty((16, 2), np.int64), 0
     compared, near = np.full(len(node_offsets) - 1, -1, np.int64), np.zeros(len(node_offsets) - 1, np.bool_)
-    marks, owner = np.zeros(len(features), np.bool_), -1
+    marks, owner = np.full(len(features), -1, np.int32), -1
     for row in range(len(places)):
         sketch = ids[offsets[row] : offsets[row + 1]]
         before = ids[offsets[max(row - 1, 0)] : offsets[row]]
         if owner < 0 or places[row] != places[row - 1] or not np.array_equal(sketch, before):
             owner = row  # the first of neighbouring rows of one sketch, which is compared with a member once
-            _mark(sketch, slots, features, marks)
+            _mark(sketch, slots, features, marks, owner)
         own = bound_of(len(sketch), rule)
         for s in begun[begun_starts[firsts[row]] : begun_starts[firsts[row] + 1]]:
             # The overlap of the sketch with the joint features is the support of the extended set.
             shared = 0
             for number in numbers[joint_offsets[s] : joint_offsets[s + 1]]:
-                shared += marks[number]
+                shared += marks[number] == owner
             is_addable = shared >= max(bounds[s], own)
             for member in members[starts[s] : starts[s + 1]]:
                 if not is_addable:

@@ -53,9 +53,9 @@ def run(*command: str) -> str:
 def test_worker_processes_import_nothing_from_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More than 8 MB are read by worker processes, which see no modules and settings of numba beside the data."""
+    """More than 16 MB are read by worker processes, which see no modules and settings of numba beside the data."""
     sprung = set_traps(tmp_path, monkeypatch, names=OF_PYTHON + OF_OTHERS)
-    file = write_input(tmp_path / "a.jsonl", texts=100, words=40, more=2_100)
+    file = write_input(tmp_path / "a.jsonl", texts=200, words=40, more=2_100)
     assert file.stat().st_size > FEW_BYTES
 
     run(COMMAND, "run", "a.jsonl", "--output", "out", "--set", "output.report=false", "--set", "local.processes=2")

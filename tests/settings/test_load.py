@@ -97,7 +97,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
         "engine": "auto",
         "local": {"memory": None, "processes": None},
         "against": {"max_document_frequency": 1_000, "min_shingles": 5},
-        "passages": {"min_tokens": 50, "within": False, "replace": "", "min_left": 1},
+        "passages": {"min_tokens": 50, "within": False, "replace": "", "whole_sentences": False, "min_left": 1},
         "output": {
             "kept": "none",
             "tagged": "none",
