@@ -39,10 +39,6 @@ INDEX_EPILOG = """examples:
 FOUND = 3
 """Exit status of `query --exit-code` when something was found."""
 
-SWITCH = 0.0005
-"""Seconds for which a thread of `serve` computes while others wait to send: by Python's 5 ms, the slowest of a hundred
-answers at 1,000 a second took twice as long."""
-
 
 SERVE_EPILOG = """addresses:
   GET  /                       a page: paste a text, see what is like it
@@ -423,6 +419,5 @@ def execute_serve(options: argparse.Namespace) -> int:
         signal.signal(number, end)
     print_out(f"{one_line(options.repo)}: {one_line(address)} answers look-ups; Ctrl-C ends it\n")
     sys.stdout.flush()
-    sys.setswitchinterval(SWITCH)
     look_ups.server.serve()
     return 0
