@@ -20,12 +20,15 @@ from nddup.sketching.tokens import word_table
 BLOCK = 8
 """Characters are counted once for each 2**8 bytes, and from there on for each requested place."""
 
+_MARKS = r".!?\u2026\u203c\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u1362"
 _END = re.compile(
-    r"[.!?\u2026\u203c\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u1362]++[\"'\u2019\u201d\u00bb\u203a)\]}]*+\s++"
+    rf"(?<![{_MARKS}])[{_MARKS}]++[\"'\u2019\u201d\u00bb\u203a)\]}}]*+\s++"
     r"|[\u3002\uff01\uff0e\uff1f\uff61]++[\"'\u2019\u201d\u300d\u300f\u3011\uff09)\]}]*+\s*+"
     r"|\n\s*+"
 )
-"""The end of a sentence, if no small letter follows: a mark with what closes it and a blank, or a line that ends."""
+"""The end of a sentence, if no small letter follows: marks with what closes it and a blank, or a line that ends.
+
+A match begins at the first of several marks: at each of them, a row of marks without a blank would cost its square."""
 
 
 class Sentences(NamedTuple):

@@ -29,6 +29,7 @@ WORDS = st.lists(st.lists(st.sampled_from("AB"), min_size=1, max_size=4), min_si
         ["\u4e00\u4e8c\u3002", "\u4e09\u56db\uff01\u300d", "\u4e94"],
         ["\u0938\u0935\u0964 ", "\u0927\u0930\u0964 ", "\u041f\u0440\u0438\u0432\u0435\u0442. ", "\u041a\u0430\u043a"],
         ["no end at all"],
+        ["Marks " + "." * 300_000 + "go on. ", "Then an end" + "!" * 300_000 + ") ", "And another."],
         ["  \n\n* * *\nTitle\n* * *\n\n", "text after what has no token"],
     ],
 )
