@@ -10,6 +10,7 @@ from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 from nddup.spark.run import run_job
 from nddup.spark.session_tables import SparkFolder
+from nddup.spark.steps import one_task
 from tests.finished_runs import sorted_tables
 from tests.nights import assert_nights_equal, write_batches
 from tests.run.crawls import Made, words, write_crawl
@@ -26,9 +27,11 @@ def test_a_night_beside_the_run_before_links_its_files(
 ) -> None:
     """The rows of GIVEN are written again here, as all are where the folders are not on this machine.
 
+    One task decides: the crawl below goes the whole way, but takes a page out, so that its files are written again.
     `test_killed_nights_on_spark` ends a night before each link.
     """
     monkeypatch.setattr(SparkFolder, "links", lambda _, name, __: name != "given")
+    monkeypatch.setattr(one_task, "fits_one", lambda *_, **__: True)
     write_batches(tmp_path / "in")
     short = {"shingle": {"length": 2}, "sketch": {"size": 16}, "clusters": {"mode": "none"}}
     given = {"output": {"report": False, "onto": True}, "input": {"max_rejects": None}, **short}
