@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from nddup.errors import ConfigError
-from nddup.spark.session import SMALL, require_reachable
+from nddup.spark.session import DAEMON, OUR_DAEMON, SMALL, require_reachable
 from scripts.standalone import HOME, HOST, QUIET, ROOT, START_SECONDS, ClusterError, environment, for_java, free_port
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -48,6 +48,7 @@ class ConnectServer:
             "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {for_java()}",
             "spark.ui.enabled": "false",
             "spark.local.dir": str(self.folder / "local"),
+            DAEMON: OUR_DAEMON,
             "spark.cleaner.periodicGC.interval": "15s",  # what nobody refers to is freed when garbage is collected
             **SMALL,
         }
