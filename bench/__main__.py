@@ -38,6 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--copies", type=int, default=1, help="peers: N times the documents, each copy in other words")
     parser.add_argument("--engine", choices=("local", "spark"), default="spark", help="scale, nights: (spark)")
     parser.add_argument("--near", type=float, default=0.2, help="scale: share of the records in families (0.2)")
+    parser.add_argument("--compressed", action="store_true", help="scale: files of half a million records, .jsonl.zst")
     parser.add_argument("--words", default="20,33", help="scale: words of a record, LOW,HIGH without HIGH (20,33)")
     parser.add_argument("--rounds", type=int, help="peers: runs of each system, in turn (default 3; small 1)")
     parser.add_argument("--systems", help="peers, spark, shapes: only these, with commas between; all by default")

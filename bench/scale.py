@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.processes import Usage, nddup, run_measured
@@ -22,6 +23,8 @@ MEMORY = "16GB"
 """`local.memory` for a run of the embedded engine."""
 
 BLOCK = 100_000
+FILE = 500_000
+"""Records of a file where they are compressed: a file is read by one process."""
 
 
 def run(options: argparse.Namespace) -> None:
@@ -60,10 +63,14 @@ def _measure(count: int, options: argparse.Namespace) -> tuple[Usage, dict[str, 
     folder, local = fresh("scale"), (BUILD / "local").absolute()
     shutil.rmtree(local, ignore_errors=True)
     local.mkdir(parents=True)
-    texts, output = folder / "records.jsonl", folder / "run"
+    texts, output = folder / "texts", folder / "run"
+    texts.mkdir()
     low, high = (int(words) for words in options.words.split(","))
-    near = write_records(texts, count, words=(low, high), near=options.near)
-    size = texts.stat().st_size
+    near, step = 0, FILE if options.compressed else count
+    for first in range(0, count, step):
+        name, some = f"{first // step:04d}.jsonl{'.zst' * options.compressed}", min(step, count - first)
+        near += write_records(texts / name, some, 1 + first // step, (low, high), options.near, first)
+    size = sum(file.stat().st_size for file in texts.iterdir())
     settings = [f"--master=local[{options.cores}]", f"--set=spark.local.dir={local}"]
     if options.engine == "local":
         settings = ["--engine=local", f"--set=local.processes={options.cores}", f"--set=local.memory={MEMORY}"]
@@ -77,16 +84,19 @@ def _measure(count: int, options: argparse.Namespace) -> tuple[Usage, dict[str, 
     return usage, {"input": size, "in_families": near, **tables}
 
 
-def write_records(path: Path, count: int, seed: int = 1, words: tuple[int, int] = WORDS, near: float = NEAR) -> int:
-    """Write `count` JSON lines `{"id", "text"}`; return how many of them are in a family.
+def write_records(  # noqa: PLR0913, PLR0917 - what is written, and where
+    path: Path, count: int, seed: int = 1, words: tuple[int, int] = WORDS, near: float = NEAR, start: int = 0
+) -> int:
+    """Write `count` JSON lines `{"id", "text"}`, compressed as the name says; return how many of them are in a family.
 
-    `words`: words of a record, from low to below high. `near`: the share of the records in families.
+    `words`: words of a record, from low to below high. `near`: the share of the records in families. `start`: the first
+    id.
     """
     random = np.random.default_rng(seed)
     vocabulary = np.full((VOCABULARY, LETTERS + 1), ord(" "), np.uint8)
     vocabulary[:, :LETTERS] = random.integers(ord("a"), ord("z") + 1, (VOCABULARY, LETTERS))
     in_families = 0
-    with path.open("wb") as file:
+    with pa.output_stream(str(path)) as file:
         for first in range(0, count, BLOCK):
             rows = min(BLOCK, count - first)
             chosen = random.integers(0, VOCABULARY, (rows, words[1] + FAMILY))
@@ -98,8 +108,9 @@ def write_records(path: Path, count: int, seed: int = 1, words: tuple[int, int] 
                 lengths[heads + member] = lengths[heads] + member
             in_families += families * FAMILY
             data, bytes_of = vocabulary[chosen].reshape(rows, -1), (lengths * (LETTERS + 1)).tolist()
-            file.writelines(
-                b'{"id": "%d", "text": "%s"}\n' % (first + row, data[row, : bytes_of[row] - 1].tobytes())
+            lines = (
+                b'{"id": "%d", "text": "%s"}\n' % (start + first + row, data[row, : bytes_of[row] - 1].tobytes())
                 for row in range(rows)
             )
+            file.write(b"".join(lines))
     return in_families

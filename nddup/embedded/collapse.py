@@ -18,6 +18,7 @@ from nddup.errors import OutputError
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import fingerprints_of, lists_of, one_chunk, ragged_of, take
 from nddup.matching.preference import NO_LENGTH, NO_MOMENT, Order, order_key, values_of, word_key
+from nddup.matching.probes import Take
 from nddup.mining.keep_verdicts import FORCED_WEIGHT, Forced
 from nddup.sketching.recipe import level_of
 from nddup.stages.settle import (
@@ -130,7 +131,12 @@ RENAMED = ("doc_key", "final_id", "first_id")
 
 
 def collapse(
-    records: pa.Table, silent: pa.Table, *, renames: bool = False, without: pa.Table | None = None
+    records: pa.Table,
+    silent: pa.Table,
+    *,
+    renames: bool = False,
+    without: pa.Table | None = None,
+    take: Take = take_rows,
 ) -> Collapsed:
     """Make the documents and the rejects.
 
@@ -142,6 +148,7 @@ def collapse(
             called `source#record`, and a revisit of a document is one; else every later record, and every revisit, is
             a reject.
         without: `doc_id`, each once, of the documents that leave the collection once all have their names.
+        take: copies the sketches of the documents, if a record that is none of them has one.
 
     Returns:
         DOCUMENTS in collection order, with the smallest id among equal sketches as `group` (among equal contents, if
@@ -150,7 +157,7 @@ def collapse(
     Cost: that of `stages.settle`, in narrow rows; the others are copied if there are rejects.
     """
     records = _with_revisits(records) if renames else records
-    numbered = records if "doc_key" in records.column_names else number_records(records)
+    numbered = (records if "doc_key" in records.column_names else number_records(records)).drop_columns("sketch")
     is_good = pc.is_null(records["reason"])
     good = numbered if records["reason"].null_count == len(records) else numbered.filter(is_good)
     listed, rejects, later = (
@@ -173,9 +180,25 @@ def collapse(
     documents = documents.drop_columns("doc_id").append_column("doc_id", listed.column(1))
     if nested:
         documents = documents.drop_columns("parent").append_column("parent", listed.column(3))
-    documents = documents.append_column("group", listed.column(2)).select(DOCUMENTS.names).cast(DOCUMENTS.arrow)
+    sketches = records["sketch"]
+    if len(documents) < len(records):
+        at = np.searchsorted(numbered["doc_key"].to_numpy(), documents["doc_key"].to_numpy())
+        sketches = _take_sketches(sketches, at, take)
+    documents = documents.append_column("group", listed.column(2)).append_column("sketch", sketches)
+    documents = documents.select(DOCUMENTS.names).cast(DOCUMENTS.arrow)
     rejected = pa.concat_tables([some.select(REJECTS.names).cast(REJECTS.arrow) for some in rejects])
     return Collapsed(documents, rejected, later)
+
+
+def _take_sketches(column: pa.ChunkedArray, at: NDArray[np.int64], take: Take) -> pa.ChunkedArray:
+    """Return some sketches, by their places, ascending; without a copy if all others are empty."""
+    rows = ragged_of(column)
+    sizes = np.diff(rows.offsets)
+    if sizes[at].sum() == len(rows.values):
+        rows = Ragged(np.append(rows.offsets[at], len(rows.values)), rows.values)
+    else:
+        rows = take(rows, at)
+    return lists_of(rows.offsets, pa.array(rows.values.view(np.int64)))
 
 
 def number_records(records: pa.Table, first: int = 0) -> pa.Table:

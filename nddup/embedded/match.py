@@ -47,6 +47,7 @@ from nddup.matching.overlap_join import (
 )
 from nddup.matching.probes import CROWDED, find_heavy, make_probes
 from nddup.matching.prune import prune
+from nddup.matching.sift import sift, sifted_bytes
 from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import past_comparisons
 from nddup.settings import plan
@@ -222,37 +223,54 @@ def match(
 
     Args:
         nodes: (m,), the place of each in DOCUMENTS, ascending.
-        sketches: m rows of ids; none is empty.
-        n_features: (m,), distinct shingles of their documents: they bound what two have in common, and a varying
+        sketches: n rows of ids, by these places; none of the m is empty.
+        n_features: (n,), distinct shingles of the documents: they bound what two have in common, and a varying
             modulus depends on them.
 
     Raises:
         CapacityError: if one feature would take more than `max_comparisons`.
         NeedsSparkError: if the pairs may not fit in memory.
 
-    Cost: see `join_prefixes`; the ids of the sketches that may be in a pair are held twice.
+    Cost: see `join_prefixes`; the ids of the sketches that may be in a pair are held twice. Where ids are mapped, those
+        that `sift` tells to be in none are passed over, and the copies are mapped.
     """
+    rows = nodes.astype(np.int64)
+    sketches = Ragged(sketches.offsets, read_only(sketches.values))  # kernels are compiled for one kind of array
+    totals = rule.threshold.totals(np.diff(sketches.offsets).astype(np.int32), n_features)[rows]
+    if workers.memory.is_mapped and not (rule.levels or rule.finder or rule.threshold.is_containment):
+        is_possible = _sift(sketches, rows, totals, rule.threshold, workers)
+        rows, totals = rows[is_possible], totals[is_possible]
+    own = sketches if len(rows) == len(n_features) else workers.take_rows(sketches, rows)
     if rule.levels:
-        own = np.array([level_of(count, rule.levels) for count in n_features.tolist()], np.int64)
-        names, spread = spread_levels(nodes.astype(np.int64), own, sketches, int(own.max(initial=0)))
+        levels = np.array([level_of(count, rule.levels) for count in n_features[rows].tolist()], np.int64)
+        names, spread = spread_levels(rows, levels, own, int(levels.max(initial=0)))
         sizes = np.diff(spread.offsets).astype(np.int32)
         return _at_coarser(_match(names, spread, sizes, rule, workers))
-    totals = rule.threshold.totals(np.diff(sketches.offsets).astype(np.int32), n_features)
-    return _match(nodes.astype(np.int64), sketches, totals, rule, workers)
+    return _match(rows, own, totals, rule, workers)
+
+
+def _sift(
+    sketches: Ragged, rows: NDArray[np.int64], totals: NDArray[np.int32], threshold: Threshold, workers: Workers
+) -> NDArray[np.bool_]:
+    """Tell which sketches may be in a pair, by a filter of their ids."""
+    ids, bounds = len(sketches.values), threshold.prune_bounds(totals)
+    workers.memory.require(sifted_bytes(ids), f"{len(rows):,} sketches of {ids:,} ids")
+    return sift(sketches, rows, bounds, partial(workers.work, "sift"), workers.count)
 
 
 def _match(
     names: NDArray[np.int64], sketches: Ragged, totals: NDArray[np.int32], rule: PairingOptions, workers: Workers
 ) -> Matches:
-    sketches = Ragged(sketches.offsets, read_only(sketches.values))  # kernels are compiled for one kind of array
     if rule.finder is None:
         memory, count = workers.memory, len(names)
 
         def require(shared: int) -> None:
             memory.require(memory.of_shared(shared), f"{count:,} sketches with {shared:,} ids in common")
 
+        memory.require(memory.of_numbered(len(sketches.values)), f"{count:,} sketches that may be near another")
         pruned = prune(sketches, totals, rule.threshold, partial(workers.work, "prune"), require)
-        rows, probes = make_probes(pruned, sketches, totals, rule.threshold, max_postings=rule.most_light)
+        most_light, take = rule.most_light, workers.take_rows
+        rows, probes = make_probes(pruned, sketches, totals, rule.threshold, max_postings=most_light, take=take)
         heavy, rounds = probes.heavy, tuple(pruned.rounds)
         del pruned
     else:
@@ -364,7 +382,7 @@ def _by_keys(
     rows = rows[np.argsort(sizes[rows], kind="stable")]
     all_keys = finder.keys(sketches)
     numbered = Prefixes(all_keys.offsets, *number_keys(all_keys.values))
-    heavy = find_heavy(numbered, np.bincount(numbered.ranks, minlength=numbered.n_ranks), rule.most_light)
+    heavy, _ = find_heavy(numbered, rule.most_light)
     lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
     keys = take_prefixes(numbered, rows, lengths)
     own = take_rows(sketches, rows)

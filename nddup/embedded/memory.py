@@ -17,8 +17,9 @@ OF_DOCUMENT, OF_POSTING = 1_000, 60
 MAPPED, MAPPED_SHARE = 1 << 30, 0.1
 """Bytes of ids above which they lie in a file, at most this share of the limit: the system then holds of them what
 its memory has room for."""
-OF_MAPPED_ROWS, OF_MAPPED_DOCUMENT, OF_KEPT, OF_COUNTED, OF_SHARED = 4.0, 500, 650, 5, 40
-"""The same where ids are mapped: of rows without them, a document, one in the keep-list, an id, one that two share."""
+OF_MAPPED_ROWS, OF_MAPPED_DOCUMENT, OF_KEPT, OF_NUMBERED, OF_SHARED = 4.0, 500, 650, 5, 12
+"""The same where ids are mapped: of rows without them, a document, one in the keep-list, an id of a sketch that may be
+near another, and more for one that two share."""
 ID_BYTES, ROUND_BYTES = 8, 1 << 30
 """Of an id, and of the ids that are counted at a time."""
 OF_MATCH, OF_EDGE, OF_PAIR, OF_SET_MEMBER, OF_MEMBER = 100, 150, 150, 20, 120
@@ -33,10 +34,10 @@ class Memory:
         512 MB                                      Python, its libraries, the kernels, worker processes
         7 times the bytes of the rows read          until tables are made of them; twice those of tokens read again
         1,000 a document and 60 an id of a sketch   from the documents to the distinct sketches and their postings
-        more ids than `mapped_from` are mapped      4 times the rows without ids, and 8 an id; then 500 a document, 8 an
-                                                    id if there are rejects, 5 an id while they are counted, 40 each
-                                                    that two sketches share while these are compared, 650 a
-                                                    document more in the keep-list
+        more ids than `mapped_from` are mapped      4 times the rows without ids; then 500 a document, 1 to 2 an id in
+                                                    `sift`; 5 an id of the sketches that may be near another, 12 more
+                                                    if two share it, while these are compared; 650 a document more in
+                                                    the keep-list
         and on top of these, in each step
             match        100 a pair of distinct sketches
             expand       100 a pair of distinct sketches, 150 a pair of documents, and eight times an id
@@ -61,22 +62,23 @@ class Memory:
         """Bytes of ids above which they lie in a file."""
         return MAPPED if self.given is None else min(MAPPED, MAPPED_SHARE * self.given)
 
-    def hold(self, documents: int, postings: int, *, is_copied: bool = False) -> None:
+    def hold(self, documents: int, postings: int) -> None:
         """Require what the documents take while pairs and clusters are found, and count it in every later step.
 
         Args:
             postings: the ids of all their sketches.
-            is_copied: whether these were taken out of what was read, without its rejects: they are then in memory.
         """
-        more = max(OF_KEPT * documents, OF_COUNTED * postings + ROUND_BYTES) if self.is_mapped else 0
-        of_each = OF_MAPPED_DOCUMENT if self.is_mapped else OF_DOCUMENT
-        of_id = (ID_BYTES if is_copied else 0) if self.is_mapped else OF_POSTING
-        self.held = BASE + of_each * documents + of_id * postings
-        self.require(more, f"the {documents:,} documents")
+        of_ids = 0 if self.is_mapped else OF_POSTING * postings
+        self.held = BASE + (OF_MAPPED_DOCUMENT if self.is_mapped else OF_DOCUMENT) * documents + of_ids
+        self.require(OF_KEPT * documents if self.is_mapped else 0, f"the {documents:,} documents")
+
+    def of_numbered(self, postings: int) -> float:
+        """Return the bytes of the ids of sketches that may be near another, while those that two share are found."""
+        return OF_NUMBERED * postings + ROUND_BYTES if self.is_mapped else 0
 
     def of_shared(self, postings: int) -> float:
         """Return the bytes of ids that two sketches share, which `hold` has not counted where ids are mapped."""
-        return OF_SHARED * postings if self.is_mapped else 0
+        return (OF_NUMBERED + OF_SHARED) * postings if self.is_mapped else 0
 
     def require(self, size: float, what: str, *, part: float = 1.0) -> None:
         """Raise an error if a step needs more than the limit.

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nddup.embedded.workers import Workers, in_collection_order, unkept
+from nddup.embedded.workers import Workers, in_collection_order
 from nddup.errors import ConfigError, NddupError
 from nddup.ground.columns import list_column, lists_of, one_chunk
 from nddup.ground.json_text import load_object
@@ -191,28 +191,10 @@ def join_sketches(batches: list[pa.RecordBatch], workers: Workers) -> pa.Table:
                 ends.append(ends[-1][-1] + rows.offsets[1:])
                 yield rows.values
 
-    ids = _join(ids_of_some(), size, workers)
+    workers.memory.is_mapped = size > workers.memory.mapped_from
+    ids = workers.join_ids(ids_of_some(), size // 8)
     sketches = lists_of(np.concatenate(ends), pa.array(ids.view(np.int64)))
     return pa.concat_tables(others).add_column(place, RECORDS.arrow.field("sketch"), sketches)
-
-
-def _join(parts: Iterator[NDArray[np.uint64]], size: int, workers: Workers) -> NDArray[np.uint64]:
-    """Join ids of `size` bytes in memory, or in a mapped file, whose name is gone at once."""
-    workers.memory.is_mapped = size > workers.memory.mapped_from
-    if not workers.memory.is_mapped:
-        values, at = np.empty(size // 8, np.uint64), 0
-        for ids in parts:
-            values[at : at + len(ids)] = ids
-            at += len(ids)
-        return values
-    try:
-        with workers.room() as folder, (folder / "ids").open("w+b") as file:
-            for ids in parts:
-                file.write(ids.data)
-            file.flush()
-            return np.asarray(np.memmap(file, np.uint64, "r"))
-    except OSError as error:
-        raise unkept(error.strerror or error, workers.spool) from error
 
 
 def count_unread(records: pa.Table) -> dict[str, int]:

@@ -27,7 +27,6 @@ from nddup.embedded.outputs import count_parts
 from nddup.embedded.read_records import read_records
 from nddup.embedded.settle_onto import Settled, settle_onto
 from nddup.embedded.workers import Workers
-from nddup.ground.arrays import take_rows
 from nddup.ground.columns import mean_bytes, one_chunk, take
 from nddup.matching.threshold import Threshold
 from nddup.mining.cluster_modes import MiningRule
@@ -132,7 +131,7 @@ def sketch(
     read = read_records(source, config, workers)
     workers.report_progress("collapse", 0, len(read.records))
     if old is None:
-        collapsed: Collapsed | Settled = collapse(read.records, read.silent, renames=renames)
+        collapsed: Collapsed | Settled = collapse(read.records, read.silent, renames=renames, take=workers.take_rows)
     else:
         collapsed = settle_onto(old, config, read.records, read.silent)
     reasons = {row["values"]: row["counts"] for row in pc.value_counts(collapsed.rejects["reason"]).to_pylist()}
@@ -197,9 +196,7 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     asked = config.keep
     nodes = name_nodes(documents, order=asked.order, levels=rule.levels, forced=forced, same=asked.same_places)
     distinct = nodes.distinct
-    is_all = len(distinct) == len(nodes.node)
-    sketches = nodes.sketches if is_all else take_rows(nodes.sketches, distinct.astype(np.int64))
-    given = (distinct, sketches, nodes.n_features[distinct])
+    given = (distinct, nodes.sketches, nodes.n_features)
     matches = match(*given, rule, workers) if search is None else search(nodes)
     confirmer: Confirmer | Known | None = known_pairs(known, nodes, config.pairs.share) if known is not None else None
     confirmer = read(matches, nodes) if read is not None else confirmer
@@ -222,7 +219,8 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
     )
     pairs, found = list_pairs(matches, nodes, config)
     counts = found.count("nodes", Unpaired.counts(rule.threshold.least_size)) | matches.counts()
-    counts |= {"distinct_sketches": len(distinct), "postings": len(sketches.values), "limited": led.limited}
+    postings = int(nodes.sizes[distinct].sum(dtype=np.int64))
+    counts |= {"distinct_sketches": len(distinct), "postings": postings, "limited": led.limited}
     return Paired(pairs, nodes, matches, led, counts, found, list(matches.rounds), edits)
 
 

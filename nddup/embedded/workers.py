@@ -16,16 +16,19 @@ from typing import Protocol, Self, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from nddup.embedded.memory import OF_MAPPED_ROWS, OF_ROWS, OF_TOKENS, Memory
+from nddup.embedded.memory import ID_BYTES, OF_MAPPED_ROWS, OF_ROWS, OF_TOKENS, Memory
 from nddup.embedded.processes import FEW_BYTES, Processes, weigh
 from nddup.errors import FULL, NddupError
+from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import one_chunk, pieces_of
 from nddup.reading.formats import FileHead
 from nddup.remote.addresses import is_remote
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Consumer, RecordLimits
 from nddup.scanning.local_files import DividedError, FilePart, cut_file, read_texts, scan_files, scan_part
+from nddup.sketching.min_s import read_only
 from nddup.tables import RECORDS, TOKENS
 
 TASK_BYTES = 8 << 20
@@ -37,6 +40,9 @@ LEAST_TASK_BYTES = 1 << 20
 LEAST_TASKS = 16
 """Tasks to cut a collection into, if it has enough bytes, so that the workers end at nearly the same time. It does not
 depend on their number, so that a run resumed with another number of workers finds the same parts again."""
+
+TAKEN_IDS = 1 << 23
+"""Ids that are copied at a time to a file: 64 MB."""
 
 TEXTS_ROWS = 1_000
 """Maximum number of given texts that are sketched in one call."""
@@ -343,6 +349,36 @@ class Workers:
                 with suppress(OSError):  # not empty if another pass is using it
                     self.spool.rmdir()
 
+    def join_ids(self, parts: Iterable[NDArray[np.uint64]], count: int) -> NDArray[np.uint64]:
+        """Join parts of `count` ids in memory or, if they are many, in a mapped file, whose name is gone at once.
+
+        Raises:
+            NddupError: if the file cannot be written.
+        """
+        if ID_BYTES * count <= self.memory.mapped_from:
+            values, at = np.empty(count, np.uint64), 0
+            for ids in parts:
+                values[at : at + len(ids)] = ids
+                at += len(ids)
+            return values
+        try:
+            with self.room() as folder, (folder / "ids").open("w+b") as file:
+                for ids in parts:
+                    file.write(ids.data)
+                file.flush()
+                return np.asarray(np.memmap(file, np.uint64, "r"))
+        except OSError as error:
+            raise unkept(error.strerror or error, self.spool) from error
+
+    def take_rows(self, rows: Ragged, order: NDArray[np.int64]) -> Ragged:
+        """Return rows of ids in the order given, as `take_rows`; of very many ids, in a mapped file (`join_ids`)."""
+        sizes = rows.offsets[order + 1] - rows.offsets[order]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        if ID_BYTES * offsets[-1] <= self.memory.mapped_from:
+            return take_rows(rows, order)
+        parts = (take_rows(rows, order[some]).values for some in pieces_of(sizes, TAKEN_IDS))
+        return Ragged(offsets, read_only(self.join_ids(parts, int(offsets[-1]))))
+
     def _hand_out(
         self, tasks: Sequence[Task], workers: Sequence[Connection], order: tuple[Consumer, RecordLimits], spool: Path
     ) -> pa.Table:
@@ -377,7 +413,7 @@ class Workers:
                 rows += tables[number].nbytes
                 ids += tables[number]["sketch"].nbytes if order[0].table is RECORDS else 0
                 self.report_progress("reading", done, whole)
-                needed = OF_MAPPED_ROWS * (rows - ids) + ids if ids > self.memory.mapped_from else share * rows
+                needed = OF_MAPPED_ROWS * (rows - ids) if ids > self.memory.mapped_from else share * rows
                 text = f"what was read of {done >> 20:,} of {whole >> 20:,} MB"
                 self.memory.require(needed, text, part=done / whole)
         if divided:

@@ -1,10 +1,12 @@
 """Conversion of Arrow columns to arrays and back, in chunks where Arrow's 32-bit offsets require it."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from nddup.errors import SchemaError
@@ -21,18 +23,25 @@ WORDS = 2
 
 
 def ragged_of(column: pa.ChunkedArray) -> Ragged:
-    """Return a column of `array<long>` as rows of uint64; a null row becomes empty. A single chunk is not copied.
+    """Return a column of `array<long>` as rows of uint64; a null row becomes empty.
 
-    The values are always read-only, because writable ones would make every kernel compile a second time.
+    Chunks that lie one after another in memory, as `lists_of` makes them, are not copied. The values are always
+    read-only, because writable ones would make every kernel compile a second time.
     """
     parts = [list_column(chunk) for chunk in column.chunks if len(chunk)]
     whole = parts[0] if len(parts) == 1 else None
     if whole is None:
         sizes = [np.zeros(1, np.int64), *(np.diff(part.offsets) for part in parts)]
-        values = [np.empty(0, np.uint64), *(part.values for part in parts)]
-        whole = Ragged(np.cumsum(np.concatenate(sizes)), np.concatenate(values))
+        whole = Ragged(np.cumsum(np.concatenate(sizes)), _join_values([part.values for part in parts]))
     whole.values.flags.writeable = False
     return whole
+
+
+def _join_values(parts: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Return the values of all parts in one array: that of the first where each begins at the end of the one before."""
+    if not parts or any(one.ctypes.data + one.nbytes != after.ctypes.data for one, after in pairwise(parts)):
+        return np.concatenate([np.empty(0, np.uint64), *parts])
+    return as_strided(parts[0], (sum(map(len, parts)),), writeable=False)
 
 
 def sizes_of(column: pa.ChunkedArray) -> NDArray[np.int32]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, compiled, number_keys, take_rows
-from nddup.matching.overlap_join import ConnectedPairs, Prefixes, Probes
+from nddup.matching.overlap_join import ConnectedPairs, Prefixes, Probes, count_ranks
 from nddup.matching.threshold import Rule, common_needed
 
 
@@ -48,7 +48,7 @@ def connect_cliques(connected: ConnectedPairs, probes: Probes, rule: Rule) -> No
     prefixes, count = probes.prefixes, len(probes.totals)
     if count < least:
         return
-    counts = np.bincount(prefixes.ranks, minlength=prefixes.n_ranks)
+    counts = count_ranks(prefixes)
     met = _count_met(prefixes, counts)
     pivots = np.flatnonzero(met >= least)
     if not len(pivots):
@@ -123,7 +123,7 @@ def _radius_of_texts(totals: NDArray[np.int64], rule: Rule) -> int:
 
 
 @compiled
-def _list_holders(prefixes: Prefixes, counts: NDArray[np.int64]) -> _Lists:
+def _list_holders(prefixes: Prefixes, counts: NDArray[np.int32]) -> _Lists:
     starts = np.zeros(len(counts) + 1, np.int64)
     for rank in range(len(counts)):
         starts[rank + 1] = starts[rank] + counts[rank]
@@ -137,7 +137,7 @@ def _list_holders(prefixes: Prefixes, counts: NDArray[np.int64]) -> _Lists:
 
 
 @compiled
-def _count_met(prefixes: Prefixes, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _count_met(prefixes: Prefixes, counts: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return how many holders the features of each sketch have together: it meets at most so many sketches."""
     met = np.zeros(len(prefixes.offsets) - 1, np.int64)
     for row in range(len(met)):

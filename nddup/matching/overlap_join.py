@@ -198,6 +198,15 @@ def take_prefixes(prefixes: Prefixes, order: NDArray[np.int64], lengths: NDArray
     return Prefixes(ends, ranks, prefixes.n_ranks)
 
 
+@compiled
+def count_ranks(prefixes: Prefixes) -> NDArray[np.int32]:
+    """Count the sketches that have each feature in their prefix, (n_ranks,)."""
+    counts = np.zeros(prefixes.n_ranks, np.int32)
+    for rank in prefixes.ranks:
+        counts[rank] += 1
+    return counts
+
+
 class Probes(NamedTuple):
     """The m sketches to join, ordered by (total, name)."""
 
@@ -299,7 +308,7 @@ def find_nothing(stopped: int) -> JoinResult:
 def post_prefixes(probes: Probes) -> Postings:
     """Post the first `posted` features of each sketch.
 
-    Cost: two passes over the prefixes; 16 bytes a feature, twice that if a sketch is heavy, 4 a posting, 8 a sketch.
+    Cost: two passes over the prefixes; 12 bytes a feature, twice that if a sketch is heavy, 4 a posting, 8 a sketch.
     """
     (offsets, ranks, count), heavy, lists = probes.prefixes, probes.heavy, 1
     for i in range(len(heavy)):
@@ -311,23 +320,31 @@ def post_prefixes(probes: Probes) -> Postings:
     for slot in range(lists * count):
         starts[slot + 1] += starts[slot]
 
-    ends, holders, meetings = starts[:-1].copy(), np.empty(starts[-1], np.int32), np.zeros(len(heavy), np.int64)
+    filled, holders = np.zeros(lists * count, np.int32), np.empty(starts[-1], np.int32)
+    meetings = np.zeros(len(heavy), np.int64)
     for i in range(len(heavy)):
         for at in range(offsets[i], offsets[i + 1]):
             first = lists * ranks[at]
             if at - offsets[i] < probes.probed[i]:
                 for slot in range(first, first + lists - heavy[i]):
-                    meetings[i] += ends[slot] - starts[slot]
+                    meetings[i] += filled[slot]
             if at - offsets[i] < probes.posted[i]:
-                holders[ends[first + heavy[i]]] = i
-                ends[first + heavy[i]] += 1
+                slot = first + heavy[i]
+                holders[starts[slot] + filled[slot]] = i
+                filled[slot] += 1
     return Postings(lists, starts, holders, meetings)
 
 
+@compiled
 def longest_list(probes: Probes, postings: Postings, long_lists: LongLists) -> int:
     """Return the most light holders of any feature that would cost more than `long_lists` allow, 0 if none would."""
-    lookers = np.bincount(probes.prefixes.ranks, minlength=probes.prefixes.n_ranks)
-    return find_too_long(np.diff(postings.starts)[:: postings.lists], lookers, long_lists)
+    lookers, longest = count_ranks(probes.prefixes), 0
+    for rank in range(len(lookers)):
+        first = postings.lists * rank
+        holders = postings.starts[first + 1] - postings.starts[first]
+        if max(holders - long_lists.max_postings, 0) * lookers[rank] > long_lists.max_comparisons:
+            longest = max(longest, holders)
+    return longest
 
 
 def join_prefixes(

@@ -4,12 +4,15 @@ make_probes   Pruned, sketches, totals -> Probes by total, and their places amon
 find_heavy    prefixes                 -> which sketches have a feature that too many have
 """
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.arrays import Ragged, compiled, take_rows
 from nddup.matching.bitmaps import MOST_BITS, NOTHING_PACKED, Bitmaps, Packed, make_bitmaps, pack
-from nddup.matching.overlap_join import NO_LIMIT, Prefixes, Probes, take_prefixes
+from nddup.matching.overlap_join import NO_LIMIT, Prefixes, Probes, count_ranks, take_prefixes
 from nddup.matching.prune import Pruned
 from nddup.matching.threshold import Threshold
 
@@ -20,8 +23,18 @@ COMMON = 8
 """A feature has a bit in packed sketches if it has at least this part of the holders of the commonest."""
 
 
+Take: TypeAlias = Callable[[Ragged, NDArray[np.int64]], Ragged]
+"""Takes rows, as `take_rows` does: in memory or in a mapped file."""
+
+
 def make_probes(
-    pruned: Pruned, sketches: Ragged, totals: NDArray[np.int32], threshold: Threshold, *, max_postings: int = NO_LIMIT
+    pruned: Pruned,
+    sketches: Ragged,
+    totals: NDArray[np.int32],
+    threshold: Threshold,
+    *,
+    max_postings: int = NO_LIMIT,
+    take: Take = take_rows,
 ) -> tuple[NDArray[np.int64], Probes]:
     """Return the sketches with features left, each with its prefix, by total, and their places among all.
 
@@ -34,6 +47,7 @@ def make_probes(
         totals: (n,), what bounds the overlap of each (`Threshold.totals`).
         threshold: when two are near-duplicates.
         max_postings: sketches that may hold a feature without being heavy.
+        take: makes the copy of the sketches.
 
     Memory: a copy of the sketches, and 8 bytes for every feature left.
     """
@@ -49,10 +63,9 @@ def make_probes(
     prefixes = take_prefixes(all_features, order, np.maximum(probed, posted))
     bitmaps = make_bitmaps(pruned.offsets, pruned.features)
     bitmaps = Bitmaps(bitmaps.sizes[order], bitmaps.words[order])
-    holders = np.bincount(prefixes.ranks, minlength=prefixes.n_ranks)
-    heavy = find_heavy(prefixes, holders, max_postings)
-    packed = _pack(pruned, order) if holders @ holders > CROWDED * len(rows) else NOTHING_PACKED
-    return rows, Probes(take_rows(sketches, rows), prefixes, totals, bounds, probed, posted, heavy, bitmaps, packed)
+    heavy, meetings = find_heavy(prefixes, max_postings)
+    packed = _pack(pruned, order) if meetings > CROWDED * len(rows) else NOTHING_PACKED
+    return rows, Probes(take(sketches, rows), prefixes, totals, bounds, probed, posted, heavy, bitmaps, packed)
 
 
 def _pack(pruned: Pruned, order: NDArray[np.int64]) -> Packed:
@@ -67,16 +80,22 @@ def _pack(pruned: Pruned, order: NDArray[np.int64]) -> Packed:
     return pack(pruned.offsets, pruned.features, order, first, end)
 
 
-def find_heavy(prefixes: Prefixes, holders: NDArray[np.int64], max_postings: int) -> NDArray[np.bool_]:
-    """Mark the sketches, (n,), with a feature, or key, that more than `max_postings` have.
+@compiled
+def find_heavy(prefixes: Prefixes, max_postings: int) -> tuple[NDArray[np.bool_], int]:
+    """Mark the sketches, (n,), with a feature, or key, that more than `max_postings` have; count those that meet.
 
     Args:
         prefixes: of n sketches.
-        holders: (r,), how many have each of the r features.
         max_postings: `NO_LIMIT` where none is heavy.
+
+    Returns:
+        The marks; and the sum, over the features, of the square of the number of sketches that have it.
     """
+    holders, meetings = count_ranks(prefixes), 0
+    for count in holders:
+        meetings += int(count) * int(count)
     is_heavy = np.zeros(len(prefixes.offsets) - 1, np.bool_)
-    if max_postings != NO_LIMIT:
-        owners = np.repeat(np.arange(len(is_heavy)), np.diff(prefixes.offsets))
-        is_heavy[owners[holders[prefixes.ranks] > max_postings]] = True
-    return is_heavy
+    for row in range(len(is_heavy)):
+        for at in range(prefixes.offsets[row], prefixes.offsets[row + 1]):
+            is_heavy[row] |= holders[prefixes.ranks[at]] > max_postings
+    return is_heavy, meetings

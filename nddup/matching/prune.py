@@ -53,7 +53,7 @@ class Pruned(NamedTuple):
     """(m + 1,), of `features`."""
 
     features: NDArray[np.int32]
-    """The features left, as places in the total order: fewest holders first, then by id; ascending in a row."""
+    """The features left, as places in the total order: fewest holders first; ascending in a row."""
 
     holders: NDArray[np.int32]
     """The number of sketches that hold each feature, by its place in the total order."""
@@ -67,7 +67,7 @@ def prune(
     totals: NDArray[np.int32],
     threshold: Threshold,
     each: Each,
-    require: Callable[[int], None],
+    require: Callable[[int], None] | None = None,
 ) -> Pruned:
     """Drop features that can be in no overlap, round by round, until a round drops almost nothing.
 
@@ -76,33 +76,30 @@ def prune(
         totals: (m,), what bounds the overlap of each (`Threshold.totals`).
         threshold: when two are near-duplicates.
         each: runs the counting.
-        require: raises if there is no memory for so many ids in common.
+        require: raises if there is no memory for so many places of ids in common.
 
-    Cost: `number_shared`, then passes over the postings left; 12 bytes an id.
+    Cost: `number_shared`, then passes over the postings left; 4 bytes an id, and 8 for each that two sketches share.
     """
     sizes = np.diff(sketches.offsets).astype(np.int32)
     bounds = threshold.prune_bounds(totals)
-    numbers, ids = number_shared(sketches, bounds <= sizes, each)
-    require(int(np.count_nonzero(numbers >= 0)))
+    numbers, count, shared = number_shared(sketches, bounds <= sizes, each)
+    if require is not None:
+        require(shared)
     rows, offsets = np.arange(len(sizes)), sketches.offsets
     rounds: list[int] = []
     while True:
-        holders = np.bincount(numbers[numbers >= 0], minlength=len(ids)).astype(np.int32)
+        holders = _count_holders(numbers, count)
         stays, offsets, numbers = _drop(offsets, numbers, holders, bounds)
         rows, bounds = rows[stays], bounds[stays]
         rounds.append(len(numbers))
         is_done = len(rounds) > 1 and rounds[-2] - rounds[-1] <= LEAST_GAIN * rounds[-2]
         if rounds[-1] == 0 or is_done or len(rounds) == MOST_ROUNDS:
             break
-    ranks = np.empty(len(ids), np.int32)
-    by_rarity = np.lexsort((ids, holders))
-    ranks[by_rarity] = np.arange(len(ids), dtype=np.int32)
-    return Pruned(rows, bounds, offsets, _sort_rows(offsets, ranks[numbers]), holders[by_rarity], rounds)
+    ranks, by_rank = _rank(holders)
+    return Pruned(rows, bounds, offsets, _rank_rows(offsets, numbers, ranks), by_rank, rounds)
 
 
-def number_shared(
-    sketches: Ragged, possible: NDArray[np.bool_], each: Each
-) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+def number_shared(sketches: Ragged, possible: NDArray[np.bool_], each: Each) -> tuple[NDArray[np.int32], int, int]:
     """Number the ids that occur more than once.
 
     Args:
@@ -111,7 +108,8 @@ def number_shared(
         each: runs the counting.
 
     Returns:
-        The number of each id, -1 where it occurs once or its row is not looked at; and the ids by number.
+        The number of each id, -1 where it occurs once or its row is not looked at; how many numbers there are; and how
+        many places have one.
 
     Cost: a pass over all ids for each `ROUND` of them, 37 ns an id; 4 bytes an id, and 12 for each of a round.
     """
@@ -122,22 +120,22 @@ def number_shared(
         groups *= 2
     ends = _count_groups(sketches.offsets, sketches.values, possible, groups)
     place_type = np.uint32 if total <= 1 << 32 else np.int64
-    by_number, start = [np.empty(0, np.uint64)], 0
+    count = n_shared = 0
     for some in pieces_of(np.diff(ends), ROUND):
         bounds = ends[some.start : some.stop + 1] - ends[some.start]
         places, ids = np.empty(bounds[-1], place_type), np.empty(bounds[-1], np.uint64)
         _gather_groups(sketches.offsets, sketches.values, possible, groups, some.start, bounds[:-1].copy(), places, ids)
         parts = [(places[low:high], ids[low:high]) for low, high in pairwise(bounds.tolist())]
         for shared, ordinals, theirs in each(_number_part, parts):
-            numbers[shared] = ordinals + np.int32(start)
-            by_number.append(theirs)
-            start += len(theirs)
-    return numbers, np.concatenate(by_number)
+            numbers[shared] = ordinals + np.int32(count)
+            count += theirs
+            n_shared += len(shared)
+    return numbers, count, n_shared
 
 
 def _number_part(
     part: tuple[NDArray[np.integer], NDArray[np.uint64]],
-) -> tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.uint64]]:
+) -> tuple[NDArray[np.integer], NDArray[np.int32], int]:
     return number_ids(*part)
 
 
@@ -186,15 +184,19 @@ def _gather_groups(
 @compiled
 def number_ids(
     places: NDArray[np.integer], ids_there: NDArray[np.uint64]
-) -> tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.uint64]]:
-    """Number the ids that occur more than once at these places: return their places, their numbers, ids by number."""
+) -> tuple[NDArray[np.integer], NDArray[np.int32], int]:
+    """Number the ids that occur more than once at these places.
+
+    Returns:
+        Their places, the number at each, and how many numbers there are.
+    """
     ends, places, keys = _split(places, ids_there)
     most, one = np.int64(0), np.int64(1)
     for part in range(len(ends) - 1):
         most = max(most, ends[part + 1] - ends[part])
     seen, owners = np.empty(4 * most + 2, np.uint64), np.empty(4 * most + 2, np.int32)
     slots = np.empty(most, np.int32)
-    numbers, ids = np.empty(len(places), np.int32), np.empty(len(places) // 2, np.uint64)
+    numbers = np.empty(len(places), np.int32)
     count = n_shared = 0
     for part in range(len(ends) - 1):
         size = 2
@@ -212,14 +214,13 @@ def number_ids(
                 seen[slot] = keys[i]
             elif owners[slot] == -1:
                 owners[slot] = count
-                ids[count] = keys[i]
                 count += 1
             slots[i - ends[part]] = slot
 
         for i in range(ends[part], ends[part + 1]):  # at most as many are shared as were read: they are written over
             places[n_shared], numbers[n_shared] = places[i], owners[slots[i - ends[part]]]
             n_shared += numbers[n_shared] >= 0
-    return places[:n_shared].copy(), numbers[:n_shared].copy(), ids[:count].copy()
+    return places[:n_shared].copy(), numbers[:n_shared].copy(), count
 
 
 @compiled
@@ -253,16 +254,15 @@ def _split(
 def _drop(
     offsets: NDArray[np.int64], numbers: NDArray[np.int32], holders: NDArray[np.int32], bounds: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """Drop features with one holder, then rows with fewer features left than they need."""
+    """Drop features with one holder, then rows with fewer features left than they need; the rest are moved up."""
     rows = np.empty(len(bounds), np.int64)
     starts = np.zeros(len(bounds) + 1, np.int64)
-    kept = np.empty(len(numbers), np.int32)
     count = end = 0
     for row in range(len(bounds)):
         begin = end
         for at in range(offsets[row], offsets[row + 1]):
             if numbers[at] >= 0 and holders[numbers[at]] > 1:
-                kept[end] = numbers[at]
+                numbers[end] = numbers[at]
                 end += 1
         if end - begin < bounds[row] or end == begin:
             end = begin
@@ -270,11 +270,44 @@ def _drop(
             rows[count] = row
             count += 1
             starts[count] = end
-    return rows[:count].copy(), starts[: count + 1].copy(), kept[:end].copy()
+    return rows[:count].copy(), starts[: count + 1].copy(), numbers[:end]
 
 
 @compiled
-def _sort_rows(offsets: NDArray[np.int64], values: NDArray[np.int32]) -> NDArray[np.int32]:
+def _rank(holders: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the place of each feature by its number of holders, then by its number; and the holders by place."""
+    most = 0
+    for count in holders:
+        most = max(most, count)
+    starts = np.zeros(most + 2, np.int64)
+    for count in holders:
+        starts[count + 1] += 1
+    for count in range(most + 1):
+        starts[count + 1] += starts[count]
+    ranks, by_rank = np.empty(len(holders), np.int32), np.empty(len(holders), np.int32)
+    for number in range(len(holders)):
+        rank = starts[holders[number]]
+        starts[holders[number]] += 1
+        ranks[number], by_rank[rank] = rank, holders[number]
+    return ranks, by_rank
+
+
+@compiled
+def _count_holders(numbers: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """Return how often each number occurs, (count,); negative ones are none."""
+    holders = np.zeros(count, np.int32)
+    for number in numbers:
+        if number >= 0:
+            holders[number] += 1
+    return holders
+
+
+@compiled
+def _rank_rows(offsets: NDArray[np.int64], numbers: NDArray[np.int32], ranks: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Replace the numbers of features by their places in the total order, ascending in each row."""
     for row in range(len(offsets) - 1):
-        values[offsets[row] : offsets[row + 1]] = np.sort(values[offsets[row] : offsets[row + 1]])
-    return values
+        low, high = offsets[row], offsets[row + 1]
+        for at in range(low, high):
+            numbers[at] = ranks[numbers[at]]
+        numbers[low:high] = np.sort(numbers[low:high])
+    return numbers

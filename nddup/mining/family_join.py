@@ -130,12 +130,8 @@ def _probe(side: Side) -> tuple[NDArray[np.int64], Probes]:
     values = values.view()
     values.flags.writeable = False  # kernels are compiled for one kind of array
     sketches = Ragged(offsets, values)
-    pruned = prune(sketches, side.totals, side.threshold, map, _have_memory)
+    pruned = prune(sketches, side.totals, side.threshold, map)
     return make_probes(pruned, sketches, side.totals, side.threshold)
-
-
-def _have_memory(shared: int) -> None:
-    """Raise nothing: `pair_family` states the memory it takes."""
 
 
 def _besides(side: Side, order: NDArray[np.int64], *, tells: bool) -> Besides:

@@ -14,7 +14,6 @@ from nddup import cli
 from nddup.commands import run as command
 from nddup.embedded import steps as engine
 from nddup.embedded import workers
-from nddup.embedded.memory import Memory
 from nddup.embedded.read_records import number_texts
 from nddup.embedded.run import run_locally
 from nddup.embedded.workers import Workers
@@ -111,10 +110,11 @@ def test_each_step_stops_before_it_takes_too_much(  # noqa: PLR0913, PLR0917 - f
 @pytest.mark.parametrize(
     ("constant", "said"),
     [
-        ("OF_MAPPED_DOCUMENT", r"the \d+ documents"),
-        ("OF_KEPT", r"the \d+ documents"),
-        ("OF_COUNTED", r"the \d+ documents"),
-        ("OF_SHARED", r"\d+ sketches with [\d,]+ ids in common"),
+        ("nddup.embedded.memory.OF_MAPPED_DOCUMENT", r"the \d+ documents"),
+        ("nddup.embedded.memory.OF_KEPT", r"the \d+ documents"),
+        ("nddup.matching.sift.SLOT_BITS", r"\d+ sketches of [\d,]+ ids"),
+        ("nddup.embedded.memory.OF_NUMBERED", r"\d+ sketches that may be near another"),
+        ("nddup.embedded.memory.OF_SHARED", r"\d+ sketches with [\d,]+ ids in common"),
     ],
 )
 def test_mapped_ids_are_counted_in_each_step(
@@ -122,20 +122,10 @@ def test_mapped_ids_are_counted_in_each_step(
 ) -> None:
     """Where ids lie in a mapped file, the steps that read them say what they need besides."""
     monkeypatch.setattr("nddup.embedded.memory.MAPPED", 0)
-    monkeypatch.setattr(f"nddup.embedded.memory.{constant}", TOO_MUCH)
+    monkeypatch.setattr(constant, TOO_MUCH)
 
     with pytest.raises(NeedsSparkError, match=rf"{said} may need .* go on with --engine spark --resume"):
         run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))
-
-
-def test_mapped_ids_that_are_copied_without_rejects_count() -> None:
-    """Documents taken out of what was read hold their ids in memory, though those read are mapped."""
-    held = {}
-    for is_copied in (False, True):
-        memory = Memory(is_mapped=True)
-        memory.hold(1_000, 200_000, is_copied=is_copied)
-        held[is_copied] = memory.held
-    assert held[True] - held[False] == 8 * 200_000
 
 
 @pytest.mark.parametrize(
