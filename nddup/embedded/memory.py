@@ -11,8 +11,9 @@ from nddup.errors import NeedsSparkError
 
 BASE = 1 << 29
 OF_ROWS = 7.0
-OF_TOKENS = 2.0
-"""Tokens stay in the files that workers wrote, and the threads hold some of them while they compare."""
+OF_TEXT = 1_000
+"""Of a text whose tokens are read again, whatever its length: they stay in the files that workers wrote, and the
+threads hold some millions of them while they compare."""
 OF_DOCUMENT, OF_POSTING = 1_000, 60
 MAPPED, MAPPED_SHARE = 1 << 30, 0.1
 """Bytes of ids above which they lie in a file, at most this share of the limit: the system then holds of them what
@@ -32,7 +33,8 @@ class Memory:
     """The memory that a run may take, and the part that its documents already hold.
 
         512 MB                                      Python, its libraries, the kernels, worker processes
-        7 times the bytes of the rows read          until tables are made of them; twice those of tokens read again
+        7 times the bytes of the rows read          until tables are made of them
+        1,000 a text that is read again             its tokens stay in files
         1,000 a document and 60 an id of a sketch   from the documents to the distinct sketches and their postings
         more ids than `mapped_from` are mapped      4 times the rows without ids; then 500 a document, 1 to 2 an id in
                                                     `sift`; 5 an id of the sketches that may be near another, 12 more

@@ -5,6 +5,7 @@ left out     a pass that sketches, then one without the shingles that too many d
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from nddup.embedded.memory import ID_BYTES
 from nddup.embedded.workers import Workers, in_collection_order
 from nddup.errors import ConfigError, NddupError
 from nddup.ground.columns import list_column, lists_of, one_chunk
@@ -26,8 +28,9 @@ from nddup.settings.schema import Config
 from nddup.sketching.vocabulary import COUNTED, sort_ids
 from nddup.sketching.word_sketches import WordRule
 from nddup.stages.settle import find_common
+from nddup.storage.local_folder import LocalFolder
 from nddup.storage.local_storage import LocalStorage
-from nddup.tables import LEXICON, RECORDS, REJECTS, TERMS, TEXTS
+from nddup.tables import DOCUMENTS, LEXICON, RECORDS, REJECTS, TERMS, TEXTS, Table
 
 NOTE = "lexicon.json"
 
@@ -175,26 +178,50 @@ def join_sketches(batches: list[pa.RecordBatch], workers: Workers) -> pa.Table:
 
     Cost: one copy of the rows. Memory: that of the rows once, and `TOGETHER` batches; many ids are mapped.
     """
-    if not batches:
-        return RECORDS.arrow.empty_table()
     place = RECORDS.names.index("sketch")
-    size = sum(batch.column(place).flatten().nbytes for batch in batches)
-    ends, others = [np.zeros(1, np.int64)], []
+    count = sum(len(batch.column(place).flatten()) for batch in batches)
+    return _join(_emptied(batches), RECORDS, count, workers)
+
+
+def read_documents(folder: LocalFolder, workers: Workers) -> pa.Table:
+    """Read the DOCUMENTS that an earlier attempt left; if their ids are many, these are mapped, as after reading.
+
+    Raises:
+        OutputError: if a file cannot be read so.
+        NddupError: if the mapped file cannot be written.
+
+    Cost: that of the files. Memory: that of the rows and, of mapped ids, those of a row group.
+    """
+    count = folder.count_values("documents", "sketch")
+    if ID_BYTES * count <= workers.memory.mapped_from:
+        return folder.read("documents")
+    return _join(folder.scan("documents"), DOCUMENTS, count, workers)
+
+
+def _emptied(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what a list holds, in order, and let it go."""
+    batches.reverse()
+    while batches:
+        yield batches.pop()
+
+
+def _join(batches: Iterator[pa.RecordBatch], table: Table, count: int, workers: Workers) -> pa.Table:
+    """Return the rows of all batches with their ids, `count` at most, in one array."""
+    place = table.names.index("sketch")
+    ends, others = [np.zeros(1, np.int64)], [table.arrow.empty_table().drop_columns(["sketch"])]
 
     def ids_of_some() -> Iterator[NDArray[np.uint64]]:
-        while batches:
-            some = [batch for batch in batches[:TOGETHER] if len(batch)]
-            del batches[:TOGETHER]
-            others.append(pa.Table.from_batches(some, RECORDS.arrow).drop_columns(["sketch"]).combine_chunks())
-            for batch in some:
+        while some := list(islice(batches, TOGETHER)):
+            others.append(pa.Table.from_batches(some, table.arrow).drop_columns(["sketch"]).combine_chunks())
+            for batch in filter(len, some):
                 rows = list_column(batch.column(place))
                 ends.append(ends[-1][-1] + rows.offsets[1:])
                 yield rows.values
 
-    workers.memory.is_mapped = size > workers.memory.mapped_from
-    ids = workers.join_ids(ids_of_some(), size // 8)
+    workers.memory.is_mapped = ID_BYTES * count > workers.memory.mapped_from
+    ids = workers.join_ids(ids_of_some(), count)
     sketches = lists_of(np.concatenate(ends), pa.array(ids.view(np.int64)))
-    return pa.concat_tables(others).add_column(place, RECORDS.arrow.field("sketch"), sketches)
+    return pa.concat_tables(others).add_column(place, table.arrow.field("sketch"), sketches)
 
 
 def count_unread(records: pa.Table) -> dict[str, int]:

@@ -24,7 +24,7 @@ from nddup.embedded.memory import Memory
 from nddup.embedded.old_run import Old
 from nddup.embedded.onto import Onto
 from nddup.embedded.processes import Processes
-from nddup.embedded.read_records import take_saved
+from nddup.embedded.read_records import read_documents, take_saved
 from nddup.embedded.workers import Workers
 from nddup.engines.choose import memory_of
 from nddup.engines.engine import EngineTable
@@ -295,7 +295,10 @@ class LocalJob(RunEngine):
 
     def _take(self, *names: str) -> dict[str, Saved]:
         found = {name: saved for name in names if (saved := self.find(name)) is not None}
-        return {name: replace(saved, table=self.store.read(name)) for name, saved in found.items()}
+        return {name: replace(saved, table=self._read_table(name)) for name, saved in found.items()}
+
+    def _read_table(self, name: str) -> pa.Table:
+        return read_documents(self.folder, self.workers) if name == "documents" else self.store.read(name)
 
     # What is written beside the tables.
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.embedded.memory import ID_BYTES, OF_MAPPED_ROWS, OF_ROWS, OF_TOKENS, Memory
+from nddup.embedded.memory import ID_BYTES, OF_MAPPED_ROWS, OF_ROWS, OF_TEXT, Memory
 from nddup.embedded.processes import FEW_BYTES, Processes, weigh
 from nddup.errors import FULL, NddupError
 from nddup.ground.arrays import Ragged, take_rows
@@ -395,8 +395,7 @@ class Workers:
         busy: dict[Connection, int] = {}
         tables: dict[int, pa.Table] = {}
         divided = set[str]()
-        done, whole, rows, ids = 0, sum(task.size for task in tasks), 0, 0
-        share = OF_TOKENS if order[0].table is TOKENS else OF_ROWS
+        done, whole, count, rows, ids = 0, sum(task.size for task in tasks), 0, 0, 0
         self.report_progress("reading", 0, whole)
         while waiting or busy:
             while waiting and free:
@@ -410,10 +409,12 @@ class Workers:
                 tables[number] = _take(spool / f"{number}.arrow")
                 free.append(connection)
                 done += tasks[number].size
+                count += len(tables[number])
                 rows += tables[number].nbytes
                 ids += tables[number]["sketch"].nbytes if order[0].table is RECORDS else 0
                 self.report_progress("reading", done, whole)
-                needed = OF_MAPPED_ROWS * (rows - ids) if ids > self.memory.mapped_from else share * rows
+                needed = OF_MAPPED_ROWS * (rows - ids) if ids > self.memory.mapped_from else OF_ROWS * rows
+                needed = OF_TEXT * count if order[0].table is TOKENS else needed
                 text = f"what was read of {done >> 20:,} of {whole >> 20:,} MB"
                 self.memory.require(needed, text, part=done / whole)
         if divided:

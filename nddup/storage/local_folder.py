@@ -17,7 +17,7 @@ from nddup.errors import OutputError, first_line
 from nddup.storage.local_storage import LocalStorage, local_path
 from nddup.storage.run_folder import STAGES, RunFolder
 from nddup.storage.sound_tables import require_sound, require_types
-from nddup.tables import SHINGLES, table_called
+from nddup.tables import table_called
 
 ROWS = 1 << 17
 """Rows of a row group: some 200 MB of sketches."""
@@ -111,6 +111,27 @@ class LocalFolder(RunFolder):
         with as_table(self._place(name), name):
             return open_table(self._place(name), name).to_table(columns)
 
+    def scan(self, name: str) -> Iterator[pa.RecordBatch]:
+        """Read a table in its order, some MB at a time; errors as of `read`.
+
+        Cost: .01 CPU s for a million SHINGLES. A scan of Arrow's, which holds a row group or a file, takes .05.
+        """
+        self.require_same(name)
+        table = table_called(name)
+        for file in sorted(Path(local_path(self._place(name))).glob("*.parquet")):
+            with as_table(str(file), name), pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER) as stored:
+                require_types(stored.schema_arrow, name, str(file))
+                for batch in stored.iter_batches(ROWS_SCANNED, use_threads=False):
+                    yield from pa.Table.from_batches([batch]).select(table.names).cast(table.arrow).to_batches()
+
+    def count_values(self, name: str, column: str) -> int:
+        """Return at most how many values the lists of a column hold, by what its files say; errors as of `read`."""
+        with as_table(self._place(name), name):
+            files = [file.metadata for file in open_table(self._place(name), name).get_fragments()]
+        groups = [file.row_group(at) for file in files for at in range(file.num_row_groups)]
+        chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
+        return sum(chunk.num_values for chunk in chunks if chunk.path_in_schema.partition(".")[0] == column)
+
     def release(self, name: str, table: pa.Table) -> ds.Dataset:
         """Return what answers for a table that was written: its files, so that none of it is held in memory."""
         del table
@@ -133,17 +154,10 @@ class LocalFolder(RunFolder):
 
         Raises:
             OutputError: if no run writes such rows.
-
-        Cost: .01 CPU s for a million shingles. A scan of Arrow's, which holds a row group, takes .05.
         """
-        self.require_same("shingles")
-        for file in sorted(Path(local_path(self._place("shingles"))).glob("*.parquet")):
-            with as_table(str(file), "shingles"), pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER) as stored:
-                require_types(stored.schema_arrow, "shingles", str(file))
-                for batch in stored.iter_batches(ROWS_SCANNED, use_threads=False):
-                    rows = pa.Table.from_batches([batch]).select(SHINGLES.names).cast(SHINGLES.arrow)
-                    require_sound(rows, "shingles", self.path)
-                    yield from rows.to_batches()
+        for batch in self.scan("shingles"):
+            require_sound(pa.Table.from_batches([batch]), "shingles", self.path)
+            yield batch
 
 
 @contextmanager

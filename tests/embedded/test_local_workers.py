@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from nddup.embedded.processes import Processes, is_worth_it
 from nddup.embedded.read_records import join_sketches, number_texts, read_records
 from nddup.embedded.workers import Workers
 from nddup.errors import NddupError
-from nddup.ground.columns import ragged_of
+from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.columns import lists_of, ragged_of
 from nddup.scanning.collection import find_files
 from nddup.settings.plan import record_limits
 from nddup.settings.schema import Config
@@ -87,6 +89,31 @@ def test_sketches_of_all_batches_are_joined_once(tmp_path: Path, monkeypatch: py
     assert np.shares_memory(ragged_of(joined["sketch"]).values, ragged_of(joined["sketch"]).values)
     assert joined["sketch"].num_chunks == 1
     assert join_sketches([], one).equals(found.slice(0, 0))
+
+
+@pytest.mark.parametrize("mapped", [0, 1 << 30])
+def test_rows_are_taken_into_memory_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mapped: int) -> None:
+    """Rows taken a few at a time, repeated and left out, are the same; chunks one after another are not copied."""
+    monkeypatch.setattr(memory, "MAPPED", mapped)
+    monkeypatch.setattr(workers, "TAKEN_IDS", 5)
+    random = np.random.default_rng(3)
+    sizes = random.integers(0, 9, 40)
+    rows = Ragged(np.append(0, np.cumsum(sizes)), random.integers(0, 1 << 63, sizes.sum()).astype(np.uint64))
+    order = random.integers(0, 40, 60)
+
+    with Workers(1, spool=tmp_path / "spool") as one:
+        taken = one.take_rows(rows, order)
+
+    due = take_rows(rows, order)
+    assert [part.tolist() for part in taken] == [part.tolist() for part in due]
+    assert not (tmp_path / "spool").exists()
+    column = lists_of(taken.offsets, pa.array(taken.values.view(np.int64)), most=20)
+    assert column.num_chunks > 5
+    again = ragged_of(column)
+    assert [part.tolist() for part in again] == [part.tolist() for part in due]
+    assert np.shares_memory(again.values, taken.values)
+    turned = pa.chunked_array(column.chunks[::-1])
+    assert ragged_of(turned).values.view(np.int64).tolist() == [*chain.from_iterable(turned.to_pylist())]
 
 
 def test_ids_that_cannot_be_kept_are_an_error_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

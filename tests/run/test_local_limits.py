@@ -12,13 +12,15 @@ import pytest
 import nddup
 from nddup import cli
 from nddup.commands import run as command
+from nddup.embedded import match, workers
 from nddup.embedded import steps as engine
-from nddup.embedded import workers
 from nddup.embedded.read_records import number_texts
 from nddup.embedded.run import run_locally
 from nddup.embedded.workers import Workers
 from nddup.errors import NeedsSparkError
+from nddup.ground.arrays import Ragged
 from nddup.ground.progress import AT_ONCE, LocalProgress
+from nddup.matching import sift
 from nddup.settings.load import build_config
 from nddup.settings.plan import threshold_of
 from nddup.tables import RESULTS
@@ -56,7 +58,7 @@ def tables(folder: Path) -> dict[str, pa.Table]:
 STEPS = {
     "reading": ("nddup.embedded.workers.OF_ROWS", r"what was read of \d+ of \d+ MB"),
     "documents": ("nddup.embedded.memory.OF_DOCUMENT", r"the \d+ documents"),
-    "tokens": ("nddup.embedded.workers.OF_TOKENS", r"what was read of \d+ of \d+ MB"),
+    "tokens": ("nddup.embedded.workers.OF_TEXT", r"what was read of \d+ of \d+ MB"),
     "match": ("nddup.embedded.match.OF_MATCH", r"\d+ distinct sketches with \d+ pairs so far"),
     "expand": ("nddup.embedded.steps.OF_PAIR", r"\d+ documents with \d+ pairs"),
     "pairs of sketches held meanwhile": ("nddup.embedded.steps.OF_MATCH", r"\d+ documents with \d+ pairs"),
@@ -126,6 +128,31 @@ def test_mapped_ids_are_counted_in_each_step(
 
     with pytest.raises(NeedsSparkError, match=rf"{said} may need .* go on with --engine spark --resume"):
         run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))
+
+
+def test_a_resumed_run_maps_ids_too(
+    tmp_path: Path, pages: Path, undisturbed: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many ids are mapped whether their documents were just read or are those of an earlier attempt."""
+    monkeypatch.setattr("nddup.embedded.memory.MAPPED", 0)
+    config, output, sifted = build_config(PLAIN, origin="test"), tmp_path / "run", list[int]()
+    with monkeypatch.context() as patched:
+        patched.setattr("nddup.embedded.memory.OF_NUMBERED", TOO_MUCH)
+        with pytest.raises(NeedsSparkError):
+            run_locally([str(pages)], str(output), config)
+    sift_of_run = sift.sift
+
+    def note(sketches: Ragged, *given: Any) -> Any:  # noqa: ANN401
+        sifted.append(len(sketches.offsets) - 1)  # where ids are mapped alone
+        return sift_of_run(sketches, *given)
+
+    monkeypatch.setattr(match, "sift", note)
+
+    made = run_locally([str(pages)], str(output), config, resume=True)
+
+    assert sifted == [len(undisturbed["documents"])]
+    assert made["stages"]["sketch"]["resumed"] == ["documents", "rejects"]
+    assert tables(output) == undisturbed
 
 
 @pytest.mark.parametrize(
