@@ -8,6 +8,7 @@ and without it more ids are held once. The caller says what runs the parts (`Eac
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -85,6 +86,7 @@ def prune(
     numbers, count, shared = number_shared(sketches, bounds <= sizes, each)
     if require is not None:
         require(shared)
+    _renumber(numbers, count)
     rows, offsets = np.arange(len(sizes)), sketches.offsets
     rounds: list[int] = []
     while True:
@@ -124,13 +126,31 @@ def number_shared(sketches: Ragged, possible: NDArray[np.bool_], each: Each) -> 
     for some in pieces_of(np.diff(ends), ROUND):
         bounds = ends[some.start : some.stop + 1] - ends[some.start]
         places, ids = np.empty(bounds[-1], place_type), np.empty(bounds[-1], np.uint64)
-        _gather_groups(sketches.offsets, sketches.values, possible, groups, some.start, bounds[:-1].copy(), places, ids)
+        gather = partial(_gather, sketches, possible, groups, some.start, bounds, places, ids)
+        middle = int(np.searchsorted(bounds, bounds[-1] // 2))
+        for _ in each(gather, [(0, middle), (middle, len(bounds) - 1)]):  # each is a pass over all ids
+            pass
         parts = [(places[low:high], ids[low:high]) for low, high in pairwise(bounds.tolist())]
         for shared, ordinals, theirs in each(_number_part, parts):
             numbers[shared] = ordinals + np.int32(count)
             count += theirs
             n_shared += len(shared)
     return numbers, count, n_shared
+
+
+def _gather(
+    sketches: Ragged,
+    possible: NDArray[np.bool_],
+    groups: int,
+    first: int,
+    bounds: NDArray[np.int64],
+    places: NDArray[np.integer],
+    ids: NDArray[np.uint64],
+    part: tuple[int, int],
+) -> None:
+    low, high = part
+    starts = bounds[low:high].copy()
+    _gather_groups(sketches.offsets, sketches.values, possible, groups, first + low, starts, places, ids)
 
 
 def _number_part(
@@ -248,6 +268,22 @@ def _split(
         moved[filled[part]], keys[filled[part]] = places[i], ids[i]
         filled[part] += 1
     return ends, moved, keys
+
+
+@compiled
+def _renumber(numbers: NDArray[np.int32], count: int) -> None:
+    """Number the ids anew, in the order in which they first occur; negative ones stay.
+
+    All that is looked up by number from here on then lies together for the ids of one sketch and those like it.
+    """
+    renumbered, n_seen = np.full(count, -1, np.int32), 0
+    for at in range(len(numbers)):
+        number = numbers[at]
+        if number >= 0:
+            if renumbered[number] < 0:
+                renumbered[number] = n_seen
+                n_seen += 1
+            numbers[at] = renumbered[number]
 
 
 @compiled

@@ -134,5 +134,10 @@ def test_the_engine_is_the_embedded_one_where_it_can_do_the_work(pages: Path, mo
     assert chosen(output="hdfs:///out") == chosen(local={"memory": "100MB"}) == "spark"
     with pytest.raises(ConfigError, match=r"engine: local, but --master is given"):
         chosen(engine="local", master="yarn")
+    large = pages.parent / "large.jsonl"
+    with large.open("wb") as file:
+        file.truncate(28 << 30)  # of which the ids would be mapped
+    sizes = {memory: chosen(str(large), local={"memory": memory}) for memory in ("12GB", "16GB")}
+    assert sizes == {"12GB": "spark", "16GB": "local"}
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     assert chosen() == "spark"
