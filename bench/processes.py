@@ -34,6 +34,7 @@ class Usage:
         seconds: elapsed until the program itself ended.
         cpu_seconds: user and system seconds of all processes.
         memory: peak bytes of all processes together, each shared page counted once.
+        unmapped: the same without the pages of files, which the system drops where it needs them.
         worker_rss: peak bytes held by one Python worker of Spark (pages shared with its parent included).
         workers_rss: peak bytes held by all workers together, shared pages counted for each.
         read: bytes that all processes read from files and pipes, as of the last sample, but for mapped files.
@@ -43,6 +44,7 @@ class Usage:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     memory: int = 0
+    unmapped: int = 0
     worker_rss: int = 0
     workers_rss: int = 0
     read: int = 0
@@ -157,7 +159,9 @@ def _watch(  # noqa: PLR0913, PLR0917 - what is watched, and where it is noted
         read |= {process: _read_by(process) for process in processes}
         usage.read = sum(read.values())
         forked |= {process: cpu for process in processes if (cpu := _forked_cpu(process)) is not None}
-        usage.memory = max(usage.memory, sum(map(_memory, processes)))
+        memory = [_memory(process) for process in processes]
+        usage.memory = max(usage.memory, sum(whole for whole, _ in memory))
+        usage.unmapped = max(usage.unmapped, sum(unmapped for _, unmapped in memory))
         held = [_worker_rss(process) for process in processes]
         usage.worker_rss = max([usage.worker_rss, *(peak for _, peak in held)])
         usage.workers_rss = max(usage.workers_rss, sum(now for now, _ in held))
@@ -193,12 +197,13 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def _memory(pid: int) -> int:
-    """Return the bytes that a process holds; of shared pages, its share."""
-    with suppress(OSError, StopIteration):
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
-    return 0
+def _memory(pid: int) -> tuple[int, int]:
+    """Return the bytes that a process holds, of shared pages its share; and those that are no pages of files."""
+    with suppress(OSError, KeyError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+        sizes = {name: int(size.split()[0]) << 10 for name, size in (line.split(":") for line in lines)}
+        return sizes["Pss"], sizes["Pss_Anon"] + sizes["Pss_Shmem"]
+    return 0, 0
 
 
 def _read_by(pid: int) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,11 @@ def run(options: argparse.Namespace) -> None:
     rows, values = [], list[dict[str, Any]]()
     for count in counts:
         usage, sizes = _measure(count, options)
-        rows.append([f"{count:,}", usage.seconds, usage.seconds / count * 1e6, usage.cpu_seconds, sizes["input"] / 1e6,
-                     usage.disk["all"] / 1e6, usage.disk["spark"] / 1e6, usage.memory / 1e6, usage.worker_rss / 1e6,
-                     usage.workers_rss / 1e6, sizes["pairs"]])  # fmt: skip
-        values.append({"records": count, "seconds": round(usage.seconds, 2), "cpu_seconds": usage.cpu_seconds,
-                       "disk": usage.disk, "memory": usage.memory, "worker_rss": usage.worker_rss,
-                       "workers_rss": usage.workers_rss, **sizes})  # fmt: skip
+        measured = [sizes["input"], usage.disk["all"], usage.disk["spark"], usage.memory, usage.unmapped]
+        measured += [usage.worker_rss, usage.workers_rss]
+        times = [usage.seconds, usage.seconds / count * 1e6, usage.cpu_seconds]
+        rows.append([f"{count:,}", *times, *(size / 1e6 for size in measured), sizes["pairs"]])
+        values.append({"records": count, **asdict(usage), **sizes})
     ratio = (values[-1]["seconds"] / counts[-1]) / (values[0]["seconds"] / counts[0])
     slope = (values[-1]["seconds"] - values[0]["seconds"]) / (counts[-1] - counts[0]) * 1e6
     headings = [
@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> None:
         "disk MB",
         "of it Spark's",
         "peak MB",
+        "without files",
         "worker MB",
     ]
     show("scale: the whole job, its start included; most disk and memory at any time",
