@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.against.shingle_table import ALL_BITS, Known, filter_shift, find_number, has_key, may_have, read_only
+from nddup.against.shingle_table import ALL_BITS, Known, filter_shift, find_number, has_key, may_have
 from nddup.against.spans import count_characters, fold_tokens, locate_tokens
-from nddup.ground.arrays import compiled, number_keys
+from nddup.ground.arrays import compiled, number_keys, read_only
 from nddup.sketching.folding import folded_words
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens, roll, shingling
 from nddup.sketching.tokens import word_table

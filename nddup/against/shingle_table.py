@@ -12,7 +12,7 @@ normalised tokens are compared, so no result relies on the fingerprint.
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from nddup.against.spans import fold_tokens, locate_tokens, same_tokens
 from nddup.errors import CapacityError
 from nddup.ground.array_files import map_array, write_array
-from nddup.ground.arrays import HASH_MULTIPLIER, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER, compiled, read_only
 from nddup.sketching.folding import folded_words
 from nddup.sketching.respelling import IGNORED
 from nddup.sketching.rolling_hash import hash_tokens, roll, shingling
@@ -43,8 +43,6 @@ ALL_BITS: Final = (1 << 64) - 1
 
 MOST_BYTES: Final = (1 << 31) - 1
 """Maximum number of bytes of all items together: places are 32-bit numbers."""
-
-Values = TypeVar("Values", bound=NDArray[Any])
 
 
 def make_filter(keys: NDArray[np.uint64], *, most_bytes: int = MOST_FILTER_BYTES) -> NDArray[np.uint64]:
@@ -164,13 +162,6 @@ class Known(NamedTuple):
 def open_known(folder: str) -> Known:
     """Map the arrays that `Known.save` wrote, read-only, so that all workers of a machine share them."""
     return Known(*(map_array(Path(folder) / name) for name in Known._fields))
-
-
-def read_only(array: Values) -> Values:
-    """Return a read-only view. Kernels are only given such arrays, as each kind of array is compiled separately."""
-    same = array.view()
-    same.flags.writeable = False
-    return same
 
 
 def make_known(

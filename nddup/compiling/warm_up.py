@@ -14,10 +14,12 @@ from nddup.against.share_records import number_items
 from nddup.against.shingle_table import make_filter, make_known, open_known
 from nddup.against.spans import find_runs
 from nddup.embedded import steps as engine
+from nddup.embedded.confirm import Known as KnownPairs
+from nddup.embedded.confirm import keys_of
 from nddup.embedded.match import PairingOptions, match
 from nddup.embedded.read_records import number_texts
 from nddup.embedded.workers import Workers
-from nddup.ground.arrays import Ragged, number_keys, take_rows
+from nddup.ground.arrays import Ragged, number_keys, read_only, take_rows
 from nddup.matching.bitmaps import pack
 from nddup.matching.confirm_texts import bound_common
 from nddup.matching.elements import take_all
@@ -26,7 +28,9 @@ from nddup.matching.lookups import Rows as Stored
 from nddup.matching.lookups import find_near as find_stored
 from nddup.matching.overlap_join import ComparisonLimits
 from nddup.matching.reach import mark_new, marks_of
+from nddup.matching.sift import sift
 from nddup.matching.threshold import Threshold
+from nddup.mining.family_join import Side, join_family
 from nddup.mining.family_pairs import pair_family
 from nddup.mining.fimi import read_fimi
 from nddup.mining.frequent_sets import mine_context
@@ -126,6 +130,8 @@ def _cluster_around_leaders() -> None:
         known = Known(edge, np.arange(2, dtype=np.int32), np.array([True, False]), is_whole=False)
         follow_leaders(sketches, ones, known, threshold.rule)
         pair_family(from_table, ones, np.array([0, 1]), threshold, ComparisonLimits(0, 9))
+        told = KnownPairs(keys_of(edge), ones, np.ones(2)).of_family(np.arange(2))
+        join_family(Side(from_table, np.full(2, 3, np.int32), threshold), ComparisonLimits(0, 9), None, told)
     begin_index(3)
 
 
@@ -148,6 +154,8 @@ def _mine_sketches() -> None:
 def _sketch_and_pair() -> None:
     """Call the kernels of the usual path, and those that only some settings of reading, sketching and pairing need."""
     load_kernels()
+    many = Ragged(np.array([0, 3, 6], np.int64), read_only(_sketches().values))
+    sift(many, np.arange(2), np.full(2, 3, np.int32), map, 1)
     text, sizes = np.frombuffer(b"a rose is a rose", np.uint8), np.array([0, 16], np.int64)
     for permutation in ("mix", "gf2", "affine", "datasketch"):
         recipe.make_sketches(text, sizes, recipe.Recipe("minhash", size=2, permutation=permutation))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from nddup.embedded.memory import OF_MATCH
 from nddup.embedded.workers import Workers
 from nddup.errors import CapacityError, NeedsSparkError
-from nddup.ground.arrays import Ragged, number_keys, take_rows
+from nddup.ground.arrays import Ragged, number_keys, read_only, take_rows
 from nddup.ground.columns import nulls
 from nddup.matching.bitmaps import make_bitmaps
 from nddup.matching.cliques import connect_cliques
@@ -52,7 +52,6 @@ from nddup.matching.threshold import Threshold
 from nddup.mining.family_pairs import past_comparisons
 from nddup.settings import plan
 from nddup.settings.schema import Config
-from nddup.sketching.min_s import read_only
 from nddup.sketching.minhash import Finder
 from nddup.sketching.recipe import LEVEL_BITS, level_of, spread_levels
 from nddup.tables import CANDIDATES, LIKENESS, TYPES, likeness_of
@@ -386,6 +385,7 @@ def _by_keys(
     lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
     keys = take_prefixes(numbered, rows, lengths)
     own = take_rows(sketches, rows)
+    own = own._replace(values=read_only(own.values))
     return rows, Probes(own, keys, sizes[rows], bounds[rows], lengths, lengths, heavy[rows], make_bitmaps(*own)), heavy
 
 

@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 from nddup.embedded.memory import ID_BYTES, OF_MAPPED_ROWS, OF_ROWS, OF_TEXT, Memory
 from nddup.embedded.processes import FEW_BYTES, Processes, weigh
 from nddup.errors import FULL, NddupError
-from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.arrays import Ragged, read_only, take_rows
 from nddup.ground.columns import one_chunk, pieces_of
 from nddup.reading.formats import FileHead
 from nddup.remote.addresses import is_remote
 from nddup.scanning.collection import Collection, ListedFile
 from nddup.scanning.found import Consumer, RecordLimits
 from nddup.scanning.local_files import DividedError, FilePart, cut_file, read_texts, scan_files, scan_part
-from nddup.sketching.min_s import read_only
 from nddup.tables import RECORDS, TOKENS
 
 TASK_BYTES = 8 << 20
@@ -375,9 +374,11 @@ class Workers:
         sizes = rows.offsets[order + 1] - rows.offsets[order]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         if ID_BYTES * offsets[-1] <= self.memory.mapped_from:
-            return take_rows(rows, order)
-        parts = (take_rows(rows, order[some]).values for some in pieces_of(sizes, TAKEN_IDS))
-        return Ragged(offsets, read_only(self.join_ids(parts, int(offsets[-1]))))
+            ids = take_rows(rows, order).values
+        else:
+            parts = (take_rows(rows, order[some]).values for some in pieces_of(sizes, TAKEN_IDS))
+            ids = self.join_ids(parts, int(offsets[-1]))
+        return Ragged(offsets, read_only(ids))
 
     def _hand_out(
         self, tasks: Sequence[Task], workers: Sequence[Connection], order: tuple[Consumer, RecordLimits], spool: Path

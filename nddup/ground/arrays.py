@@ -46,6 +46,7 @@ _said: list[str] = []
 P = ParamSpec("P")
 
 R = TypeVar("R")
+Number = TypeVar("Number", bound=np.generic)
 
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """Odd, with bits spread evenly: a product with it scatters ids over partitions and table slots."""
@@ -442,6 +443,13 @@ class Ragged(NamedTuple):
 
     offsets: NDArray[np.int64]
     values: NDArray[np.uint64]
+
+
+def read_only(array: NDArray[Number]) -> NDArray[Number]:
+    """Return a contiguous, read-only view, like Arrow's buffers, so that numba compiles one kernel for all callers."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def take_rows(rows: Ragged, order: NDArray[np.int64]) -> Ragged:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, number_keys, take_rows
+from nddup.ground.arrays import Ragged, number_keys, read_only, take_rows
 from nddup.matching.bitmaps import make_bitmaps
 from nddup.matching.cliques import connect_cliques
 from nddup.matching.confirm_texts import SetRule
@@ -113,6 +113,7 @@ def join_side(
         lengths = np.diff(keys.offsets)[order].astype(np.int32)
         prefixes = take_prefixes(Prefixes(keys.offsets, *number_keys(keys.values)), order, lengths)
         own, heavy, totals = take_rows(side.sketches, order), np.zeros(len(order), np.bool_), side.totals[order]
+        own = own._replace(values=read_only(own.values))
         bounds = side.threshold.needs(totals, totals)
         probes = Probes(own, prefixes, totals, bounds, lengths, lengths, heavy, make_bitmaps(*own))
     connected = begin_count(len(order), limits.max_edges)
@@ -127,9 +128,7 @@ def join_side(
 
 def _probe(side: Side) -> tuple[NDArray[np.int64], Probes]:
     offsets, values = side.sketches
-    values = values.view()
-    values.flags.writeable = False  # kernels are compiled for one kind of array
-    sketches = Ragged(offsets, values)
+    sketches = Ragged(offsets, read_only(values))  # kernels are compiled for one kind of array
     pruned = prune(sketches, side.totals, side.threshold, map)
     return make_probes(pruned, sketches, side.totals, side.threshold)
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.against.shingle_table import read_only
-from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled, group_rows, number_keys
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled, group_rows, number_keys, read_only
 from nddup.passages.repeats import SCATTER, SHIFT, Anchors, Windows, find_anchors
 
 WHOLE = -1

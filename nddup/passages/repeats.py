@@ -15,9 +15,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.against.shingle_table import read_only
 from nddup.errors import CapacityError
-from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled, number_keys
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled, number_keys, read_only
 from nddup.sketching.rolling_hash import SHINGLE_BASE
 
 MOST_TOKENS: Final = (1 << 31) - 1

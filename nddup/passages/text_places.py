@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.against.shingle_table import read_only
 from nddup.against.spans import count_characters, locate_tokens
-from nddup.ground.arrays import compiled
+from nddup.ground.arrays import compiled, read_only
 from nddup.scanning.found import join_encoded
 from nddup.sketching.rolling_hash import most_tokens
 from nddup.sketching.tokens import word_table

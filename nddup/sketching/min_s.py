@@ -10,12 +10,12 @@ made per token or shingle. Two sketches can be compared only if `length`, `offse
 `tokens.SKETCH_FORMAT` are the same; they estimate resemblance.
 """
 
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled, gather
+from nddup.ground.arrays import compiled, gather, read_only
 from nddup.sketching.accuracy import check_at_least_one
 from nddup.sketching.permutations import MixKeys, mix_id, mix_keys
 from nddup.sketching.rolling_hash import (
@@ -35,9 +35,6 @@ BIT: Final = np.uint32(1)
 NONE, ONE = np.uint64(0), np.uint64(1)
 MOST_ROUNDS: Final = 12
 """Rounds that sort nearly all texts: a thousand shingles take five."""
-
-
-Number = TypeVar("Number", bound=np.generic)
 
 
 class Sketches(NamedTuple):
@@ -216,13 +213,6 @@ def _sketch_batch(
         )
         sketches.n_tokens[d], sketches.n_features[d] = n_tokens, n_features
         sketches.offsets[d + 1] = begin + written
-
-
-def read_only(array: NDArray[Number]) -> NDArray[Number]:
-    """Return a contiguous, read-only view, like Arrow's buffers, so that numba compiles one kernel for all callers."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def check_texts(

@@ -20,11 +20,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged, compiled, read_only
 from nddup.sketching.min_s import (
     Sketches,
     check_texts,
-    read_only,
     scratch_needed,
     select_smallest,
     sketch_texts,

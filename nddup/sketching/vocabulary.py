@@ -25,9 +25,8 @@ import stop_words
 from numpy.typing import NDArray
 
 from nddup.errors import CapacityError
-from nddup.ground.arrays import HASH_MULTIPLIER, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER, compiled, read_only
 from nddup.sketching.folding import fold_text, folded_words, signed
-from nddup.sketching.min_s import read_only
 from nddup.sketching.rolling_hash import ONE, most_tokens, read_token
 from nddup.sketching.tokens import OF_MARK, TOKEN_TABLE_VERSION, character_class, decompose, tokenise, word_table
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.ground.arrays import Ragged
+from nddup.ground.arrays import Ragged, read_only
 from nddup.matching import sift
-from nddup.sketching.min_s import read_only
 from tests.matching.prepared_sketches import ragged
 
 IDS = 0x9E3779B97F4A7C15

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nddup.sketching.min_s import read_only
+from nddup.ground.arrays import read_only
 from nddup.sketching.permutations import mix, mix_keys
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens
 from nddup.sketching.tokens import WORD_TABLE, tokenise
