@@ -130,8 +130,8 @@ def _cluster_around_leaders() -> None:
         known = Known(edge, np.arange(2, dtype=np.int32), np.array([True, False]), is_whole=False)
         follow_leaders(sketches, ones, known, threshold.rule)
         pair_family(from_table, ones, np.array([0, 1]), threshold, ComparisonLimits(0, 9))
-        told = KnownPairs(keys_of(edge), ones, np.ones(2)).of_family(np.arange(2))
-        join_family(Side(from_table, np.full(2, 3, np.int32), threshold), ComparisonLimits(0, 9), None, told)
+        texts = KnownPairs(keys_of(edge), ones, np.ones(2)).of_family(np.arange(2))
+        join_family(Side(from_table, np.full(2, 3, np.int32), threshold), ComparisonLimits(0, 9), None, texts)
     begin_index(3)
 
 

@@ -239,13 +239,13 @@ def match(
     if workers.memory.is_mapped and not (rule.levels or rule.finder or rule.threshold.is_containment):
         is_possible = _sift(sketches, rows, totals, rule.threshold, workers)
         rows, totals = rows[is_possible], totals[is_possible]
-    own = sketches if len(rows) == len(n_features) else workers.take_rows(sketches, rows)
+    compared = sketches if len(rows) == len(n_features) else workers.take_rows(sketches, rows)
     if rule.levels:
         levels = np.array([level_of(count, rule.levels) for count in n_features[rows].tolist()], np.int64)
-        names, spread = spread_levels(rows, levels, own, int(levels.max(initial=0)))
+        names, spread = spread_levels(rows, levels, compared, int(levels.max(initial=0)))
         sizes = np.diff(spread.offsets).astype(np.int32)
         return _at_coarser(_match(names, spread, sizes, rule, workers))
-    return _match(rows, own, totals, rule, workers)
+    return _match(rows, compared, totals, rule, workers)
 
 
 def _sift(
@@ -384,8 +384,8 @@ def _by_keys(
     heavy, _ = find_heavy(numbered, rule.most_light)
     lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
     keys = take_prefixes(numbered, rows, lengths)
-    own = take_rows(sketches, rows)
-    own = own._replace(values=read_only(own.values))
+    offsets, ids = take_rows(sketches, rows)
+    own = Ragged(offsets, read_only(ids))
     return rows, Probes(own, keys, sizes[rows], bounds[rows], lengths, lengths, heavy[rows], make_bitmaps(*own)), heavy
 
 

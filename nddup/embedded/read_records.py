@@ -211,9 +211,9 @@ def _join(batches: Iterator[pa.RecordBatch], table: Table, count: int, workers: 
     ends, others = [np.zeros(1, np.int64)], [table.arrow.empty_table().drop_columns(["sketch"])]
 
     def ids_of_some() -> Iterator[NDArray[np.uint64]]:
-        while some := list(islice(batches, TOGETHER)):
-            others.append(pa.Table.from_batches(some, table.arrow).drop_columns(["sketch"]).combine_chunks())
-            for batch in filter(len, some):
+        while portion := list(islice(batches, TOGETHER)):
+            others.append(pa.Table.from_batches(portion, table.arrow).drop_columns(["sketch"]).combine_chunks())
+            for batch in filter(len, portion):
                 rows = list_column(batch.column(place))
                 ends.append(ends[-1][-1] + rows.offsets[1:])
                 yield rows.values

@@ -376,7 +376,7 @@ class Workers:
         if ID_BYTES * offsets[-1] <= self.memory.mapped_from:
             ids = take_rows(rows, order).values
         else:
-            parts = (take_rows(rows, order[some]).values for some in pieces_of(sizes, TAKEN_IDS))
+            parts = (take_rows(rows, order[piece]).values for piece in pieces_of(sizes, TAKEN_IDS))
             ids = self.join_ids(parts, int(offsets[-1]))
         return Ragged(offsets, read_only(ids))
 

@@ -65,9 +65,9 @@ def make_probes(
     bitmaps = Bitmaps(bitmaps.sizes[order], bitmaps.words[order])
     heavy, meetings = find_heavy(prefixes, max_postings)
     packed = _pack(pruned, order) if meetings > CROWDED * len(rows) else NOTHING_PACKED
-    own = take(sketches, rows)
-    own = own._replace(values=read_only(own.values))  # kernels are compiled for one kind of array
-    return rows, Probes(own, prefixes, totals, bounds, probed, posted, heavy, bitmaps, packed)
+    copied = take(sketches, rows)
+    copied = copied._replace(values=read_only(copied.values))  # kernels are compiled for one kind of array
+    return rows, Probes(copied, prefixes, totals, bounds, probed, posted, heavy, bitmaps, packed)
 
 
 def _pack(pruned: Pruned, order: NDArray[np.int64]) -> Packed:

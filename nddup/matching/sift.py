@@ -98,32 +98,32 @@ def _mark(
     share: int,
 ) -> None:
     """Mark the ids whose slot, by its number, is in one of so many equal shares."""
-    shift, mine, own_bits = np.uint64(64 - bits), np.uint64(share), 0
-    while 1 << own_bits < (1 << bits) // shares:
-        own_bits += 1
-    of_share = np.uint64(own_bits)
-    some, count = np.empty(TOGETHER, np.uint64), 0
+    shift, mine, share_bits = np.uint64(64 - bits), np.uint64(share), 0
+    while 1 << share_bits < (1 << bits) // shares:
+        share_bits += 1
+    of_share = np.uint64(share_bits)
+    batch, count = np.empty(TOGETHER, np.uint64), 0
     for row in rows:
         for at in range(offsets[row], offsets[row + 1]):
             slot = (values[at] * HASH_MULTIPLIER) >> shift
-            some[count] = slot
+            batch[count] = slot
             count += slot >> of_share == mine
             if count == TOGETHER:
-                _mark_some(some, slots, np.uint64(bits - BUCKET_BITS))
+                _mark_batch(batch, slots, np.uint64(bits - BUCKET_BITS))
                 count = 0
-    _mark_some(some[:count], slots, np.uint64(bits - BUCKET_BITS))
+    _mark_batch(batch[:count], slots, np.uint64(bits - BUCKET_BITS))
 
 
 @compiled
-def _mark_some(some: NDArray[np.uint64], slots: NDArray[np.uint64], shift: np.uint64) -> None:
+def _mark_batch(batch: NDArray[np.uint64], slots: NDArray[np.uint64], shift: np.uint64) -> None:
     """Count slots up to two, in an order in which those near each other are together."""
     ends = np.zeros((1 << BUCKET_BITS) + 1, np.int64)
-    for slot in some:
+    for slot in batch:
         ends[np.int64(slot >> shift) + 1] += 1
     for bucket in range(1 << BUCKET_BITS):
         ends[bucket + 1] += ends[bucket]
-    moved = np.empty_like(some)
-    for slot in some:
+    moved = np.empty_like(batch)
+    for slot in batch:
         at = np.int64(slot >> shift)
         moved[ends[at]] = slot
         ends[at] += 1

@@ -112,8 +112,8 @@ def join_side(
         order = np.argsort(side.totals, kind="stable")
         lengths = np.diff(keys.offsets)[order].astype(np.int32)
         prefixes = take_prefixes(Prefixes(keys.offsets, *number_keys(keys.values)), order, lengths)
-        own, heavy, totals = take_rows(side.sketches, order), np.zeros(len(order), np.bool_), side.totals[order]
-        own = own._replace(values=read_only(own.values))
+        offsets, ids = take_rows(side.sketches, order)
+        own, heavy, totals = Ragged(offsets, read_only(ids)), np.zeros(len(order), np.bool_), side.totals[order]
         bounds = side.threshold.needs(totals, totals)
         probes = Probes(own, prefixes, totals, bounds, lengths, lengths, heavy, make_bitmaps(*own))
     connected = begin_count(len(order), limits.max_edges)
