@@ -11,7 +11,7 @@ rm -rf "$work" dist/nddup-*.whl
 mkdir -p "$work" dist
 .venv/bin/python -m pip wheel -qq --disable-pip-version-check --no-input --no-deps --wheel-dir dist .
 wheel=$(ls dist/nddup-*.whl)
-rm -f dist/nddup-*.tar.gz
+rm -f dist/nddup-[0-9]*.tar.gz
 .venv/bin/python -m build --sdist --no-isolation --outdir dist . >"$work/sdist.log"
 .venv/bin/python -m twine check --strict "$wheel" dist/nddup-[0-9]*.tar.gz
 
