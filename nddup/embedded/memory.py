@@ -18,7 +18,7 @@ OF_DOCUMENT, OF_POSTING = 1_000, 60
 MAPPED, MAPPED_SHARE = 1 << 30, 0.1
 """Bytes of ids above which they lie in a file, at most this share of the limit: the system then holds of them what
 its memory has room for."""
-OF_MAPPED_ROWS, OF_MAPPED_DOCUMENT, OF_KEPT, OF_NUMBERED, OF_SHARED = 4.0, 500, 650, 5, 12
+OF_MAPPED_ROWS, OF_MAPPED_DOCUMENT, OF_KEPT, OF_NUMBERED, OF_SHARED = 4.0, 500, 650, 5, 8
 """The same where ids are mapped: of rows without them, a document, one in the keep-list, an id of a sketch that may be
 near another, and more for one that two share."""
 ID_BYTES, ROUND_BYTES = 8, 1 << 30
@@ -37,7 +37,7 @@ class Memory:
         1,000 a text that is read again             its tokens stay in files
         1,000 a document and 60 an id of a sketch   from the documents to the distinct sketches and their postings
         more ids than `mapped_from` are mapped      4 times the rows without ids; then 500 a document, 1 to 2 an id in
-                                                    `sift`; 5 an id of the sketches that may be near another, 12 more
+                                                    `sift`; 5 an id of the sketches that may be near another, 8 more
                                                     if two share it, while these are compared; 650 a document more in
                                                     the keep-list
         and on top of these, in each step

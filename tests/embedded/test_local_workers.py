@@ -1,5 +1,6 @@
 """Worker processes: they read the same rows as one process, a failing one names its file, and none loads pyspark."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from nddup.embedded import memory, processes, workers
+from nddup.embedded.collapse import collapse
 from nddup.embedded.processes import Processes, is_worth_it
 from nddup.embedded.read_records import join_sketches, number_texts, read_records
 from nddup.embedded.workers import Workers
@@ -114,6 +116,26 @@ def test_rows_are_taken_into_memory_or_a_file(tmp_path: Path, monkeypatch: pytes
     assert np.shares_memory(again.values, taken.values)
     turned = pa.chunked_array(column.chunks[::-1])
     assert ragged_of(turned).values.view(np.int64).tolist() == [*chain.from_iterable(turned.to_pylist())]
+
+
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_ids_of_documents_are_those_read(tmp_path: Path, *, is_repeated: bool) -> None:
+    """Without the rejects, which have no ids, the sketches are not copied; without a copy of a document they are."""
+    line = json.dumps({"id": "f1", "text": " ".join(f"word{i}" for i in range(60))})
+    others = [json.dumps({"id": f"f{n}", "text": f"text {n} of few words and no other"}) for n in range(2, 9)]
+    lines = ["{damaged", line, *([line] * is_repeated), *others[:4], "{damaged", *others[4:]]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    config = Config()
+    with Workers(1) as one:
+        read = read_records(find_files(LocalStorage(), [str(tmp_path)], config.input), config, one)
+
+    documents, rejects, _ = collapse(read.records, read.silent)
+
+    assert len(rejects) == 2 + is_repeated
+    due = dict(zip(read.records["doc_id"].to_pylist(), read.records["sketch"].to_pylist(), strict=True))
+    assert documents["sketch"].to_pylist() == [due[name] for name in documents["doc_id"].to_pylist()]
+    both = [ragged_of(table["sketch"]).values for table in (read.records, documents)]
+    assert np.shares_memory(*both) == (not is_repeated)
 
 
 def test_ids_that_cannot_be_kept_are_an_error_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
