@@ -50,7 +50,7 @@ class SparkEngine(Engine):
     def sql(self, text: str, **tables: pa.Table) -> pa.Table:
         """As `Engine.sql`, in one action; errors are Spark's own."""
         if not tables:
-            return self.answer(text).toArrow()
+            return self._ask(text).toArrow()
         try:
             for name, table in tables.items():
                 frame_of(self.session, table).createOrReplaceTempView(name)
@@ -63,13 +63,12 @@ class SparkEngine(Engine):
         self, text: str, kernel: Kernel | None = None, table: Table | None = None, *, by: tuple[str, ...] = ()
     ) -> DataFrame:
         """As `Engine.answer`; under Spark Connect, in the session of the tables seen: no other can read them."""
-        rows = self._ask(text)
+        rows = self._ask(put_in_place(text))
         if by:
             rows = rows.repartition(by[0]).sortWithinPartitions(*by)
         return rows if kernel is None or table is None else rows.mapInArrow(kernel, schema_of(table))
 
     def _ask(self, text: str) -> DataFrame:
-        text = put_in_place(text)
         if not self._passed:
             return self.session.sql(text)
         own = set(re.findall(r"\b(\w+) AS \(", text))  # what a query names itself hides a table of that name
@@ -85,7 +84,7 @@ class SparkEngine(Engine):
     ) -> None:
         """As `Engine.join`; shuffles both sides on the key and the part, unless the groups are few."""
         whole = self._passed[rows] if rows in self._passed else self.session.table(rows)
-        found = self._ask(groups)
+        found = self._ask(put_in_place(groups))
         # Columns of their own: Spark cannot tell those of a UNION from those of a table that both sides come from.
         found = found.select(*(F.col(column).alias(column) for column in found.columns))
         if many is None:
@@ -105,7 +104,7 @@ class SparkEngine(Engine):
 
     def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
         """As `Engine.rows`; the driver holds one partition in memory and prefetches the next."""
-        answer = self._ask(text)
+        answer = self._ask(put_in_place(text))
         table = answer if kernel is None else answer.mapInArrow(kernel, schema)
         yield from map(tuple, table.toLocalIterator(prefetchPartitions=True))
 
@@ -116,7 +115,7 @@ class SparkEngine(Engine):
     def materialise(self, name: str, text: str, *, is_wide: bool = False) -> None:
         """As `Engine.materialise`, wide or not; computed on first use."""
         del is_wide
-        self.hold(name, self._ask(text))
+        self.hold(name, self._ask(put_in_place(text)))
 
     def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
         """As `Engine.transform`."""
@@ -153,7 +152,7 @@ WHOLE_FILES = dict.fromkeys(("spark.sql.files.maxPartitionBytes", "spark.sql.fil
 
 
 def put_in_place(query: str) -> str:
-    """Return a query with each table that it defines by WITH as a subquery in each place where it is read.
+    """Return a query of ours with each table that it defines by WITH as a subquery after each FROM or JOIN.
 
     Spark does so too, but again each time that it analyses anything made of the answer, and renames the whole plan for
     it: in `nddup passages` over few texts that is half of all CPU time.
@@ -180,12 +179,13 @@ def put_in_place(query: str) -> str:
 
 
 def _end_of(text: str, place: int) -> int:
-    """Return the place of the bracket that closes the one before `place`."""
+    """Return the place of the bracket that closes the one before `place`; those in strings are none."""
     depth = 1
-    while depth:
-        depth += {"(": 1, ")": -1}.get(text[place], 0)
-        place += 1
-    return place - 1
+    for found in re.compile(r"'[^']*'|[()]").finditer(text, place):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if not depth:
+            return found.start()
+    raise ValueError(f"a bracket is not closed: {text}")
 
 
 def frame_of(session: SparkSession, table: EngineTable) -> DataFrame:

@@ -59,6 +59,9 @@ def test_a_run_on_spark_answers_as_one_in_memory(spark: SparkSession, here: Run,
 
     assert isinstance(answer, DataFrame)
     assert [row.asDict() for row in answer.collect()] == here.sql(question).to_pylist()
+    within = "WITH k AS (SELECT doc_id, ')' FROM keep WHERE kept) SELECT count(*) AS n FROM documents AS d, k"
+    within += " WHERE d.doc_id = k.doc_id"
+    assert [row.asDict() for row in there.sql(within).collect()] == here.sql(within).to_pylist()
     mine = spark.createDataFrame([("f0v0",)], "mine string")
     joined = there.sql("SELECT k.kept FROM keep AS k JOIN marked AS m ON k.doc_id = m.mine", marked=mine)
     assert joined.count() == 1

@@ -134,8 +134,8 @@ def test_ids_of_documents_are_those_read(tmp_path: Path, *, is_repeated: bool) -
     assert len(rejects) == 2 + is_repeated
     due = dict(zip(read.records["doc_id"].to_pylist(), read.records["sketch"].to_pylist(), strict=True))
     assert documents["sketch"].to_pylist() == [due[name] for name in documents["doc_id"].to_pylist()]
-    both = [ragged_of(table["sketch"]).values for table in (read.records, documents)]
-    assert np.shares_memory(*both) == (not is_repeated)
+    before, after = (ragged_of(table["sketch"]).values for table in (read.records, documents))
+    assert np.shares_memory(before, after) == (not is_repeated)
 
 
 def test_ids_that_cannot_be_kept_are_an_error_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
