@@ -11,6 +11,7 @@ Source: Bloom 1970, Space/time trade-offs in hash coding with allowable errors; 
 """
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,10 +65,8 @@ def sift(
     for _ in each(partial(_mark_share, sketches, rows, slots, bits, shares), range(shares)):
         pass
     look = partial(_look, sketches, rows, bounds, slots, bits)
-    parts = np.array_split(np.arange(len(rows)), PARTS)
-    return np.concatenate(
-        list(each(look, [range(part[0], part[-1] + 1) for part in parts if len(part)])) or [sizes > 0]
-    )
+    cuts = np.linspace(0, len(rows), PARTS + 1).astype(int).tolist()
+    return np.concatenate(list(each(look, [range(low, high) for low, high in pairwise(cuts)])))
 
 
 def _mark_share(
