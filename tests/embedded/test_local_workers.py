@@ -114,7 +114,7 @@ def test_rows_are_taken_into_memory_or_a_file(tmp_path: Path, monkeypatch: pytes
     again = ragged_of(column)
     assert [part.tolist() for part in again] == [part.tolist() for part in due]
     assert np.shares_memory(again.values, taken.values)
-    turned = pa.chunked_array(column.chunks[::-1])
+    turned = pa.chunked_array([*column.chunks[2:], *column.chunks[:2]])
     assert ragged_of(turned).values.view(np.int64).tolist() == [*chain.from_iterable(turned.to_pylist())]
 
 
