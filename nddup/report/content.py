@@ -102,12 +102,14 @@ class AboutDocuments(NamedTuple):
     nearest: NEAREST of these documents, nearest first; None if the run has too many pairs to search.
     memberships: MEMBERSHIPS of these documents, by rank.
     stands: STANDS of these documents: the first removed documents of each kept one.
+    families: how many documents of the run, here or not, stand for removed ones.
     """
 
     documents: pa.Table = DOCUMENTS.empty_table()
     nearest: pa.Table | None = NEAREST.empty_table()
     memberships: pa.Table = MEMBERSHIPS.empty_table()
     stands: pa.Table = STANDS.empty_table()
+    families: int = 0
 
 
 @dataclass(frozen=True)

@@ -289,7 +289,7 @@ def summarise(
             **counts["documents"],
             **named(documents),
             "largest": list(largest),
-            "families": pc.sum(pc.greater(documents["stands"], 0)).as_py() or 0,
+            "families": shown.about().families,
         },
         "clusters": {
             "shown": len(shown.clusters),

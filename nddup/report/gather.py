@@ -318,7 +318,8 @@ def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -
     ranked = pa.table({"cluster_id": clusters["cluster_id"], "rank": pa.array(np.arange(len(clusters)), pa.int32())})
     memberships = run.sql(ask_memberships(CLUSTERS_EACH), wanted=wanted, ranked=ranked).cast(MEMBERSHIPS)
     stands = run.sql(ask_stands(STANDS_EACH), wanted=wanted).cast(STANDS)
-    return AboutDocuments(documents, nearest, memberships, stands)
+    families = run.sql("SELECT count(DISTINCT duplicate_of) AS n FROM keep WHERE NOT kept")["n"][0].as_py()
+    return AboutDocuments(documents, nearest, memberships, stands, families)
 
 
 def ask_weakest(run: FinishedRun, clusters: pa.Table, matrix_each: int) -> pa.Table:

@@ -175,6 +175,7 @@ def documents_of(listed: pa.Table, cells: pa.Table) -> AboutDocuments:
         pa.Table.from_pylist(
             [{"document": number, "other": row["doc_id"], "reason": "near", "resemblance": 0.9, "lost": 0.025}
              for number, doc in enumerate(names) for row in removed_by.get(doc, ())], STANDS),
+        sum(name is not None for name in removed_by),
     )  # fmt: skip
 
 
