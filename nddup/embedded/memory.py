@@ -36,10 +36,10 @@ class Memory:
         7 times the bytes of the rows read          until tables are made of them
         1,000 a text that is read again             its tokens stay in files
         1,000 a document and 60 an id of a sketch   from the documents to the distinct sketches and their postings
-        more ids than `mapped_from` are mapped      4 times the rows without ids; then 500 a document, 1 to 2 an id in
-                                                    `sift`; 5 an id of the sketches that may be near another, 8 more
-                                                    if two share it, while these are compared; 650 a document more in
-                                                    the keep-list
+        more ids than `mapped_from` are mapped      4 times the rows without ids; then 500 a document, 8 an id where a
+                                                    later run may go on from this one, 1 to 2 an id in `sift`; 5 an id
+                                                    of the sketches that may be near another, 8 more if two share it,
+                                                    while these are compared; 650 a document more in the keep-list
         and on top of these, in each step
             match        100 a pair of distinct sketches
             expand       100 a pair of distinct sketches, 150 a pair of documents, and eight times an id
@@ -64,14 +64,16 @@ class Memory:
         """Bytes of ids above which they lie in a file."""
         return MAPPED if self.given is None else min(MAPPED, MAPPED_SHARE * self.given)
 
-    def hold(self, documents: int, postings: int) -> None:
+    def hold(self, documents: int, postings: int, *, is_copied: bool = False) -> None:
         """Require what the documents take while pairs and clusters are found, and count it in every later step.
 
         Args:
             postings: the ids of all their sketches.
+            is_copied: whether these were joined with those of an earlier run: they are then in memory.
         """
-        of_ids = 0 if self.is_mapped else OF_POSTING * postings
-        self.held = BASE + (OF_MAPPED_DOCUMENT if self.is_mapped else OF_DOCUMENT) * documents + of_ids
+        of_each = OF_MAPPED_DOCUMENT if self.is_mapped else OF_DOCUMENT
+        of_id = (ID_BYTES if is_copied else 0) if self.is_mapped else OF_POSTING
+        self.held = BASE + of_each * documents + of_id * postings
         self.require(OF_KEPT * documents if self.is_mapped else 0, f"the {documents:,} documents")
 
     def of_numbered(self, postings: int) -> float:

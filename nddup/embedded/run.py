@@ -224,7 +224,7 @@ class LocalJob(RunEngine):
             return Made(saved=self._take("pairs"), counts=self._counts_before["pairs"])
         documents = sketched.tables["documents"]
         sizes = sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks)
-        self.workers.memory.hold(len(documents), sizes)
+        self.workers.memory.hold(len(documents), sizes, is_copied=self._old is not None)
         if self._old is not None and isinstance(source, Collection):
             return self._pair_onto(self._old, documents, source)
         found = engine.pair(documents, self.config, self.workers, source, known=known, forced=self.forced)

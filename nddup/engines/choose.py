@@ -43,7 +43,7 @@ long pages are cut to the size of a sketch. Compressed files hold five to seven 
 
 LARGE, OF_LARGE = 4e9, 1 / 15
 """Bytes that a run may need above which it needs this share of what more input would need: ids are then mapped
-(`nddup.embedded.memory`). A million texts of 400 words, 2.8 GB, take 2.3 GB of memory, ten million 9."""
+(`nddup.embedded.memory`). A million texts of 400 words, 2.8 GB, take 2.1 GB of memory, ten million 10.6."""
 
 
 def task_memory(settings: Mapping[str, str], *, machine: int | None = None) -> int:

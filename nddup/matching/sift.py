@@ -62,17 +62,11 @@ def sift(
     sizes = sketches.offsets[rows + 1] - sketches.offsets[rows]
     bits, shares = _bits_of(int(sizes.sum())), 1 << max(threads - 1, 0).bit_length()
     slots = np.zeros((1 << bits) // SLOTS_OF_WORD, np.uint64)
-    for _ in each(partial(_mark_share, sketches, rows, slots, bits, shares), range(shares)):
+    for _ in each(partial(_mark, *sketches, rows, slots, bits, shares), range(shares)):
         pass
     look = partial(_look, sketches, rows, bounds, slots, bits)
     cuts = np.linspace(0, len(rows), PARTS + 1).astype(int).tolist()
     return np.concatenate(list(each(look, [range(low, high) for low, high in pairwise(cuts)])))
-
-
-def _mark_share(
-    sketches: Ragged, rows: NDArray[np.int64], slots: NDArray[np.uint64], bits: int, shares: int, share: int
-) -> None:
-    _mark(sketches.offsets, sketches.values, rows, slots, bits, shares, share)
 
 
 def _look(

@@ -14,6 +14,7 @@ from nddup import cli
 from nddup.commands import run as command
 from nddup.embedded import match, workers
 from nddup.embedded import steps as engine
+from nddup.embedded.memory import Memory
 from nddup.embedded.read_records import number_texts
 from nddup.embedded.run import run_locally
 from nddup.embedded.workers import Workers
@@ -128,6 +129,16 @@ def test_mapped_ids_are_counted_in_each_step(
 
     with pytest.raises(NeedsSparkError, match=rf"{said} may need .* go on with --engine spark --resume"):
         run_locally([str(pages)], str(tmp_path / "run"), build_config(PLAIN, origin="test"))
+
+
+def test_mapped_ids_that_are_joined_with_earlier_ones_count() -> None:
+    """Documents joined with those of an earlier run hold their ids in memory, though those read are mapped."""
+    memory = Memory(is_mapped=True)
+    held = {}
+    for is_copied in (False, True):
+        memory.hold(1_000, 200_000, is_copied=is_copied)
+        held[is_copied] = memory.held
+    assert held[True] - held[False] == 8 * 200_000
 
 
 def test_a_resumed_run_maps_ids_too(
