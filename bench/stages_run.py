@@ -20,8 +20,7 @@ from nddup.spark.schemas import schema_of
 from nddup.spark.session import start_session
 from nddup.spark.session_access import access_of
 from nddup.spark.session_tables import CheckpointStore
-from nddup.spark.steps.clustering import keep_documents, mine_clusters
-from nddup.spark.steps.documents import Sources
+from nddup.spark.steps.documents import Sketched
 from nddup.spark.steps.pairing import find_pairs
 from nddup.spark.steps.state import SparkProgress
 from nddup.stages.run_engine import Made, Saved
@@ -59,12 +58,12 @@ class Measures:
         return result
 
 
-def _take_documents(documents: DataFrame) -> Made:
+def _take_documents(documents: DataFrame) -> Sketched:
     counts = collapse.SKETCH_COUNTS | {"rows": "count(*)"}
     counted = documents.agg(*(F.expr(count).alias(name) for name, count in counts.items())).collect()[0]
     found = {name: int(count or 0) for name, count in counted.asDict().items()}
     saved = Saved(documents, found.pop("rows"), found, {})
-    return Made(saved={"documents": saved}, counts={}, own=Sources(saved, None, None))
+    return Sketched(Made(saved={"documents": saved}, counts={}))
 
 
 def main(documents: str, tables: str, local: str, said: str, *limits: str) -> None:
@@ -81,10 +80,11 @@ def main(documents: str, tables: str, local: str, said: str, *limits: str) -> No
             "nodes", lambda: _take_documents(spark.read.schema(schema_of(DOCUMENTS)).parquet(documents))
         )
         paired = measures.take("pairs", lambda: find_pairs(job, taken))
-        clustered = measures.take("clusters", lambda: mine_clusters(job, taken, paired))
-        kept = measures.take("keep", lambda: keep_documents(job, taken, paired, clustered))
-    rows = {**paired.rows, **clustered.rows, "keep": kept.rows["keep"], "kept": kept.counts["kept"],
-            "components": clustered.counts["components"], "candidates": paired.counts["candidates"]}  # fmt: skip
+        clustered = measures.take("clusters", paired.cluster)
+        kept = measures.take("keep", clustered.keep)
+    pairs, clusters = paired.made, clustered.made
+    rows = {**pairs.rows, **clusters.rows, "keep": kept.rows["keep"], "kept": kept.counts["kept"],
+            "components": clusters.counts["components"], "candidates": pairs.counts["candidates"]}  # fmt: skip
     values = {"stages": measures.stages, "exchanges": _list_exchanges(spark), "rows": rows}
     Path(said).write_text(json.dumps(values), encoding="utf-8")
     spark.stop()

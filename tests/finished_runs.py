@@ -1,7 +1,8 @@
 """Helpers to write documents as JSON lines, to run over files, and to read a run's tables as sorted text."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.settings.load import build_config
+from nddup.stages.run_engine import RunEngine
+from nddup.stages.stage import M, Stage
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import RESULTS
 
@@ -37,16 +40,27 @@ def run_over(
     return run_job(spark, [str(path) for path in inputs], str(output), config, resume=resume)
 
 
-def run_until(
-    spark: "SparkSession", inputs: Sequence[Path], output: Path, settings: Mapping[str, Any], step: str
-) -> None:
-    """Run until just before `step`, `pair` or `cluster`; tests resume copies of the folder."""
-    from nddup.spark.run import SparkJob  # noqa: PLC0415 - for Spark alone
+@contextmanager
+def stopped_before(name: str) -> Iterator[None]:
+    """Interrupt each run, on either engine, where a stage begins: `pairs`, `clusters` or `keep`."""
+    begin = RunEngine.stage
+
+    def stage(engine: RunEngine, at: str, counts: type[M]) -> AbstractContextManager[Stage[M]]:
+        if at == name:
+            raise KeyboardInterrupt
+        return begin(engine, at, counts)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SparkJob, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            run_over(spark, inputs, output, settings)
+        patch.setattr(RunEngine, "stage", stage)
+        yield
+
+
+def run_until(
+    spark: "SparkSession", inputs: Sequence[Path], output: Path, settings: Mapping[str, Any], stage: str
+) -> None:
+    """Run until just before a stage; tests resume copies of the folder."""
+    with stopped_before(stage), pytest.raises(KeyboardInterrupt):
+        run_over(spark, inputs, output, settings)
 
 
 def rows_of(output: Path, name: str, columns: Sequence[str] | None = None) -> list[str]:

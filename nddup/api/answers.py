@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from nddup.api import views
 from nddup.embedded.memory import Memory
 from nddup.embedded.run import LocalJob
+from nddup.embedded.run_steps import SketchedHere
 from nddup.embedded.workers import Workers
 from nddup.engines.choose import memory_of
 from nddup.engines.engine import FinishedRun
@@ -391,7 +392,7 @@ def make_again(  # noqa: PLR0913 - the parts of a run
     with Workers(processes_of(config), memory=memory) as workers:
         job = LocalJob(config, store, workers, Progress(is_quiet=True), forced=forced)
         saved = {"documents": Saved(store.tables["documents"], len(documents), {}, {})}
-        sketched = Made(saved=saved, counts={})
+        sketched = SketchedHere(job, Made(saved=saved, counts={}))
         verdicts = decide(job, sketched, metrics.stages.sketch, None, pairs)
     return Rethresholded(store.tables, metrics_of(config, verdicts.stages, verdicts.unpaired))
 

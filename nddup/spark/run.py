@@ -1,10 +1,11 @@
 """A run on Spark, from INPUT paths to a finished folder, or from a DataFrame to tables in its session.
 
-`SparkJob` gives the `steps` as a run takes them.
+`SparkJob` and `SketchedOnSpark` give the `steps` as a run takes them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,22 +28,15 @@ from nddup.spark.session_access import is_connect
 from nddup.spark.session_files import files_of
 from nddup.spark.session_tables import CheckpointStore, MemoryStore, RemoteMemoryStore, SparkFolder, Store
 from nddup.spark.steps import outputs
-from nddup.spark.steps.changed import (
-    Night,
-    cluster_changed,
-    find_changed,
-    keep_changed,
-    pair_changed,
-    save_candidates,
-)
-from nddup.spark.steps.clustering import keep_documents, mine_clusters, require_one_graph, tell_one_graph
-from nddup.spark.steps.documents import sketch_documents, take_saved
-from nddup.spark.steps.one_task import Decided, decide_here, take_clusters, take_keep, take_pairs
+from nddup.spark.steps.changed import find_changed, join_pairs
+from nddup.spark.steps.clustering import require_one_graph, tell_one_graph
+from nddup.spark.steps.documents import Sketched, sketch_documents, take_saved
+from nddup.spark.steps.one_task import decide_here
 from nddup.spark.steps.pairing import find_pairs, keep_shingles
-from nddup.spark.steps.state import Job, SparkProgress, persisted
+from nddup.spark.steps.state import Job, PairedOnSpark, SparkProgress, persisted
 from nddup.stages.inputs_found import read_forced
 from nddup.stages.run import find_clusters, make_run
-from nddup.stages.run_engine import Made
+from nddup.stages.run_engine import Made, New, PairedRun
 from nddup.stages.stage import metrics_of
 from nddup.tables import ID_COLUMNS, READABLE, TEXTS
 
@@ -67,53 +61,18 @@ class SparkJob(Job):
         with set_to(self.spark, few_tasks(self.spark, self.config.spark, size)), ExitStack() as self.resources:
             yield
 
-    sketch = sketch_documents
     write_duplicates = outputs.write_duplicates
     write_context = outputs.write_context
-    write_kept = outputs.write_kept_documents
     rewrite = outputs.rewrite_inputs
-    read_texts = outputs.read_texts
 
-    def pair(self, sketched: Made, source: EngineTable, known: EngineTable = None) -> Made:
-        """As `RunEngine.pair`: of a run onto another, only what changed."""
-        if not (self.config.output.onto and isinstance(source, Collection)):
-            return self._pair(sketched, source, known)
-        keep_shingles(self, sketched.tables["documents"], sketched.own.inputs)
-        changed = find_changed(self, sketched.own.documents)
-        if changed is not None:
-            return pair_changed(self, self._beside(), changed, sketched)
-        made = self._pair(sketched, source, known)
-        save_candidates(self, made)
-        return made
+    def sketch(self, source: EngineTable) -> "SketchedOnSpark":
+        """As `RunEngine.sketch`."""
+        return SketchedOnSpark(self, sketch_documents(self, source))
 
-    def _pair(self, sketched: Made, source: EngineTable, known: EngineTable) -> Made:
-        """Find the pairs of few documents in one task, else in as many as it takes."""
-        decided = decide_here(self, sketched, source)
-        if decided is not None:
-            return take_pairs(self, decided)
-        require_one_graph(self, sketched.own.documents)
-        return find_pairs(self, sketched, source, known)
-
-    def _beside(self) -> "SparkJob":
+    def beside(self) -> "SparkJob":
         """Return a job over some of the documents, whose tables are in the session until this one ends."""
         store = self.resources.enter_context(MemoryStore(self.spark).opened(kept=[]))
         return SparkJob(self.spark, self.config, store, self.progress, shingles=self.shingles)
-
-    def cluster(self, sketched: Made, paired: Made) -> Made:
-        """As `RunEngine.cluster`."""
-        if isinstance(paired.own, Night):
-            return cluster_changed(self, paired.own)
-        if isinstance(paired.own, Decided):
-            return take_clusters(self, paired.own)
-        return mine_clusters(self, sketched, paired)
-
-    def keep(self, sketched: Made, paired: Made, clustered: Made) -> Made:
-        """As `RunEngine.keep`."""
-        if isinstance(paired.own, Night):
-            return keep_changed(self, paired.own, sketched, clustered)
-        if isinstance(paired.own, Decided):
-            return take_keep(self, paired.own)
-        return keep_documents(self, sketched, paired, clustered)
 
     def look(self, **tables: DataFrame) -> Engine:
         """As `RunEngine.look`: without Spark jobs where this process sees the folder."""
@@ -143,6 +102,56 @@ class SparkJob(Job):
         """As `RunEngine.open_finished`: without Spark jobs where this process sees the folder."""
         folder = self.folder
         return DuckRun(folder.path) if folder.is_here else SparkRun(self.spark, folder.path)
+
+
+@dataclass(frozen=True)
+class SketchedOnSpark:
+    """A `SketchedRun`."""
+
+    job: SparkJob
+    sketched: Sketched
+
+    @property
+    def made(self) -> Made:
+        """As of `SketchedRun`."""
+        return self.sketched.made
+
+    @property
+    def new(self) -> New | None:
+        """As of `SketchedRun`."""
+        return self.sketched.new
+
+    def pair(self, source: EngineTable, known: EngineTable = None) -> PairedRun:
+        """As `SketchedRun.pair`: of a run onto another, only what changed."""
+        job, sketched = self.job, self.sketched
+        if not (job.config.output.onto and isinstance(source, Collection)):
+            return _pair(job, sketched, source, known)
+        keep_shingles(job, sketched.documents.table, sketched.inputs)
+        changed = find_changed(job, sketched.documents)
+        if changed is not None:
+            of_changed = Sketched(Made(saved={"documents": changed.documents}, counts={}))
+            return join_pairs(job, _pair(job.beside(), of_changed, None, None), changed, sketched.documents)
+        paired = _pair(job, sketched, source, known)
+        paired.save_candidates(job)
+        return paired
+
+    def write_kept(self, source: Collection, chosen: DataFrame) -> int:
+        """As `SketchedRun.write_kept`."""
+        return outputs.write_kept_documents(self.job, source, self.sketched, chosen)
+
+    def read_texts(self, source: Collection, documents: Mapping[str, tuple[str, bytes]]) -> EngineTable:
+        """As `SketchedRun.read_texts`."""
+        del source
+        return outputs.read_texts(self.job, self.sketched, documents)
+
+
+def _pair(job: Job, sketched: Sketched, source: EngineTable, known: EngineTable) -> PairedOnSpark:
+    """Find the pairs of few documents in one task, else in as many as it takes."""
+    decided = decide_here(job, sketched, source)
+    if decided is not None:
+        return decided
+    require_one_graph(job, sketched.documents)
+    return find_pairs(job, sketched, source, known)
 
 
 def run_job(

@@ -9,7 +9,7 @@
     texts      texts                       those that the report shows
     finish     metrics.json, _COMPLETE, report/
 
-The steps are verbs of `nddup.stages.run_engine.RunEngine`; their counts become the metrics of their stage.
+The steps are those of `nddup.stages.run_engine`; their counts become the metrics of their stage.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ from nddup.stages.inputs_found import find_inputs, know_forced, note_changes, re
 from nddup.stages.keep import find_idle_globs, find_idle_values
 from nddup.stages.losses import SilentFile, require_few_losses, require_readable
 from nddup.stages.onto import Chain, open_chain, require_name, whole_of
-from nddup.stages.run_engine import Made, New, RunEngine, Saved
+from nddup.stages.run_engine import Made, New, RunEngine, Saved, SketchedRun
 from nddup.stages.stage import (
     AS_INPUT,
     NOTE,
@@ -72,7 +72,7 @@ from nddup.tables import REPEATED
 class RunTables:
     """What the steps of a run made, and the counts and measures of their stages."""
 
-    sketched: Made
+    sketched: SketchedRun
     paired: Made
     clustered: Made
     kept: Made
@@ -81,7 +81,7 @@ class RunTables:
     @property
     def tables(self) -> Mapping[str, Any]:
         """The tables by name, without the texts of the report."""
-        return {**self.sketched.tables, **self.paired.tables, **self.clustered.tables, **self.kept.tables}
+        return {**self.sketched.made.tables, **self.paired.tables, **self.clustered.tables, **self.kept.tables}
 
     @property
     def unpaired(self) -> Unpaired:
@@ -210,18 +210,18 @@ def find_clusters(engine: RunEngine, source: EngineTable) -> RunTables:
     """Make every table of a run, from its files or from TEXTS, in the store of the engine."""
     with engine.stage("sketch", SketchMetrics) as stage:
         sketched = engine.sketch(source)
-        rows = sketched.rows
-        lost = {reason: n for reason, n in sketched.counts["reasons"].items() if reason != REPEATED}
-        ask, limits = partial(engine.ask, **sketched.tables), engine.config.input
+        made, rows = sketched.made, sketched.made.rows
+        lost = {reason: n for reason, n in made.counts["reasons"].items() if reason != REPEATED}
+        ask, limits = partial(engine.ask, **made.tables), engine.config.input
         new = sketched.new or New(rows["documents"], lost)
         lost = {reason: n for reason, n in new.reasons.items() if reason != REPEATED}
         silent = require_few_losses(ask, new.documents, lost, limits, source)
-        is_asked = has_frames(engine.config) and sketched.counts.get("addresses") and not sketched.new
+        is_asked = has_frames(engine.config) and made.counts.get("addresses") and not sketched.new
         framed = list_framed(ask()) if is_asked else []
-        metrics = _sketch_metrics(source, sketched, silent).model_copy(update={"framed_hosts": framed})
+        metrics = _sketch_metrics(source, made, silent).model_copy(update={"framed_hosts": framed})
         notes = [counted(rows["documents"], "document"), counted(rows["rejects"], "reject")]
         notes += [f"{new.documents:,} of the documents new"] if sketched.new else []
-        stage.done(metrics, *notes, *_note_taken(engine, sketched))
+        stage.done(metrics, *notes, *_note_taken(engine, made))
     again = source.without_columns() if isinstance(source, Collection) else source
     return decide(engine, sketched, stage.metrics, again)
 
@@ -241,7 +241,7 @@ def _note_taken(engine: RunEngine, sketched: Made) -> list[str]:
 
 def decide(
     engine: RunEngine,
-    sketched: Made,
+    sketched: SketchedRun,
     sketch: SketchMetrics,
     source: EngineTable,
     known: EngineTable = None,
@@ -251,36 +251,35 @@ def decide(
     Args:
         sketched: the documents of this run, or of another.
         sketch: the counts of their stage.
-        source: as `RunEngine.pair` takes it, and `known`.
+        source: as `SketchedRun.pair` takes it, and `known`.
         known: PAIRS of the same documents at a lower threshold.
     """
-    of_documents = partial(engine.ask, **sketched.tables)
+    documents, rows = sketched.made, {"documents": sketched.made.rows["documents"]}
+    of_documents = partial(engine.ask, **documents.tables)
     engine.forced, unknown = know_forced(of_documents, engine.forced, all_known=engine.config.keep.all_known)
     idle = find_idle_globs(of_documents, engine.config.keep.prefer)
     idle_values = find_idle_values(of_documents, engine.config.keep.order.read)
 
     with engine.stage("pairs", PairsMetrics) as pairing:
-        paired = engine.pair(sketched, source, known)
-        pairs = _counted(PairsMetrics, {"documents": sketched.rows["documents"]}, paired)
-        pairing.done(
-            pairs, counted(paired.rows["pairs"], "pair"), counted(pairs.candidates, "candidate"), *paired.notes
-        )
+        paired = sketched.pair(source, known)
+        made = paired.made
+        pairs = _counted(PairsMetrics, rows, made)
+        pairing.done(pairs, counted(made.rows["pairs"], "pair"), counted(pairs.candidates, "candidate"), *made.notes)
 
     with engine.stage("clusters", ClustersMetrics) as clustering:
-        clustered = engine.cluster(sketched, paired)
-        clusters = _counted(ClustersMetrics, {"pairs": paired.rows["pairs"]}, clustered)
-        clustering.done(clusters, counted(clustered.rows["clusters"], "cluster"))
+        clustered = paired.cluster()
+        clusters = _counted(ClustersMetrics, {"pairs": paired.made.rows["pairs"]}, clustered.made)
+        clustering.done(clusters, counted(clustered.made.rows["clusters"], "cluster"))
 
     with engine.stage("keep", KeepMetrics) as keeping:
-        kept = _with_families(engine, sketched, engine.keep(sketched, paired, clustered))
+        kept = _with_families(engine, documents, clustered.keep())
         named = {"forced_unknown": len(unknown), "forced_unknown_ids": unknown[:MOST_NAMED], "prefer_idle": idle}
         named |= {"listed_idle": idle_values}
-        told = replace(kept, counts={**kept.counts, **named})
-        keep = _counted(KeepMetrics, {"documents": sketched.rows["documents"]}, told)
+        keep = _counted(KeepMetrics, rows, replace(kept, counts={**kept.counts, **named}))
         keeping.done(keep, f"{keep.kept:,} kept")
 
     stages = Stages(sketch=sketch, pairs=pairing.metrics, clusters=clustering.metrics, keep=keeping.metrics)
-    return RunTables(sketched, paired, clustered, kept, stages)
+    return RunTables(sketched, paired.made, clustered.made, kept, stages)
 
 
 def _with_families(engine: RunEngine, sketched: Made, kept: Made) -> Made:
@@ -324,7 +323,7 @@ def _write_lists(engine: RunEngine, found: RunTables) -> None:
         folder.write_text(FORCED_NOTE, engine.forced.dump())
     engine.write_duplicates(found.clustered)
     if engine.config.output.context:
-        engine.write_context(found.sketched)
+        engine.write_context(found.sketched.made)
     lexicon = found.stages.sketch.lexicon
     if lexicon is not None:
         folder.write_text(NOTE, note_of(engine.config, lexicon))
@@ -342,7 +341,7 @@ def _write_kept(engine: RunEngine, source: Collection, found: RunTables) -> None
         engine.progress.describe("kept")
         folder.clear("kept")
         chosen = choose_kept(_ask(engine, found, "keep", "families"), engine.config)
-        written, expected = engine.write_kept(source, found.sketched, chosen), found.stages.keep.kept
+        written, expected = found.sketched.write_kept(source, chosen), found.stages.keep.kept
         if written != expected:
             raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
         if form == DELTA:
@@ -407,7 +406,7 @@ def _read_chosen(engine: RunEngine, source: Collection, found: RunTables) -> Sav
         tables = {name: found.tables[name] for name in ("clusters", "members", "documents", "pairs")}
         sizes = {file.source: file.size for file in source.listing.files}
         choice = choose_texts(engine.look(**tables), engine.config, sizes)
-    texts = engine.read_texts(source, found.sketched, choice.documents)
+    texts = found.sketched.read_texts(source, choice.documents)
     return engine.put("texts", texts, clusters=len(choice.clusters), beyond_files=choice.beyond_files)
 
 

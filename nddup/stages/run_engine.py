@@ -1,13 +1,13 @@
 """What a run asks of an engine, beside the verbs of `nddup.engines.engine`: a few coarse steps, and its tables.
 
-    sketch     files or texts           -->  documents, rejects
-    pair       documents                -->  pairs
-    cluster    pairs                    -->  clusters, members, false_components
-    keep       clusters                 -->  keep
+    RunEngine.sketch     files or texts  -->  SketchedRun    documents, rejects
+    SketchedRun.pair                     -->  PairedRun      pairs
+    PairedRun.cluster                    -->  ClusteredRun   clusters, members, false_components
+    ClusteredRun.keep                    -->                 keep
 
 `nddup.embedded.run` does it in this process, `nddup.spark.run` on Spark. A step finds its tables as an earlier attempt
-left them, or makes and seals them; what it returns is a `Made`, which the next step takes. `nddup.stages.run` calls
-these steps in their order, and knows neither engine.
+left them, or makes and seals them (`Made`). What it returns holds what the next step needs, and is what takes it: how
+pairs were found decides how clusters are. `nddup.stages.run` calls the steps in their order, and knows neither engine.
 """
 
 from abc import ABC, abstractmethod
@@ -56,12 +56,8 @@ class Made:
 
     saved: Mapping[str, Saved]
     counts: Mapping[str, Any]
-    own: Any = None
-    """What later steps of the same engine need besides."""
     notes: Sequence[str] = ()
     """For people, in the line of the stage."""
-    new: New | None = None
-    """Of the documents, what a run onto another added; None for any other run."""
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -72,6 +68,58 @@ class Made:
     def rows(self) -> dict[str, int]:
         """The rows of each."""
         return {name: one.rows for name, one in self.saved.items()}
+
+
+class ClusteredRun(Protocol):
+    """A run with its clusters."""
+
+    @property
+    def made(self) -> Made:
+        """Tables: clusters, members, false_components."""
+
+    def keep(self) -> Made:
+        """Decide which documents stay: keep."""
+
+
+class PairedRun(Protocol):
+    """A run with its pairs."""
+
+    @property
+    def made(self) -> Made:
+        """Table: pairs."""
+
+    def cluster(self) -> ClusteredRun:
+        """Mine the components: clusters, members, false_components."""
+
+
+class SketchedRun(Protocol):
+    """A run with its documents, which can be read again."""
+
+    @property
+    def made(self) -> Made:
+        """Tables: documents, rejects. Counts: `reasons` of the rejects; `lexicon`, if the kind has one; those noted."""
+
+    @property
+    def new(self) -> New | None:
+        """What a run onto another added; None for any other run."""
+
+    def pair(self, source: EngineTable, known: EngineTable = None) -> PairedRun:
+        """Find the near-duplicates: pairs.
+
+        Args:
+            source: files or TEXTS, read again where texts confirm pairs.
+            known: PAIRS at a lower threshold, which hold what texts would say; the source is then not read.
+        """
+
+    def write_kept(self, source: Collection, chosen: EngineTable) -> int:
+        """Read the kept documents again and write them as `output.kept` says; return how many were found.
+
+        Args:
+            chosen: CHOSEN with the columns that each gets, as `RunEngine.hold` gives it.
+        """
+
+    def read_texts(self, source: Collection, documents: Mapping[str, tuple[str, bytes]]) -> EngineTable:
+        """Return STORED_TEXTS of these documents (doc_id -> source, fingerprint): only their files are read."""
 
 
 class RunFiles(Files, Protocol):
@@ -139,31 +187,9 @@ class RunEngine(ABC):
         """Return an engine for small answers over saved tables, by their names."""
         return self.ask(**tables)
 
-    # The steps.
-
     @abstractmethod
-    def sketch(self, source: EngineTable) -> Made:
-        """Read and sketch every record: documents, rejects.
-
-        Counts: `reasons` of the rejects; `lexicon`, if the kind has one; and those noted with the documents.
-        """
-
-    @abstractmethod
-    def pair(self, sketched: Made, source: EngineTable, known: EngineTable = None) -> Made:
-        """Find the near-duplicates: pairs.
-
-        Args:
-            source: read again where texts confirm pairs.
-            known: PAIRS at a lower threshold, which hold what texts would say; the source is then not read.
-        """
-
-    @abstractmethod
-    def cluster(self, sketched: Made, paired: Made) -> Made:
-        """Mine the components: clusters, members, false_components."""
-
-    @abstractmethod
-    def keep(self, sketched: Made, paired: Made, clustered: Made) -> Made:
-        """Decide which documents stay: keep."""
+    def sketch(self, source: EngineTable) -> SketchedRun:
+        """Read and sketch every record of files or texts: documents, rejects."""
 
     # What is written beside the tables.
 
@@ -184,14 +210,6 @@ class RunEngine(ABC):
         """Write `context.fimi`: a feature a line, the `doc_key`s of the documents that hold it."""
 
     @abstractmethod
-    def write_kept(self, source: Collection, sketched: Made, chosen: EngineTable) -> int:
-        """Read the kept documents again and write them as `output.kept` says; return how many were found.
-
-        Args:
-            chosen: CHOSEN with the columns that each gets, as `hold` gives it.
-        """
-
-    @abstractmethod
     def hold(self, verdicts: EngineTable) -> AbstractContextManager[EngineTable]:
         """Hold VERDICTS or CHOSEN, an answer, while files are written by them."""
 
@@ -202,10 +220,6 @@ class RunEngine(ABC):
         Returns:
             The number of records written. After an error nothing is left there.
         """
-
-    @abstractmethod
-    def read_texts(self, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]) -> EngineTable:
-        """Return STORED_TEXTS of these documents (doc_id -> source, fingerprint): only their files are read."""
 
     @abstractmethod
     def folder_at(self, path: str) -> RunFolder:

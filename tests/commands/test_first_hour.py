@@ -135,7 +135,7 @@ def test_3_a_run_and_its_check(say: Say) -> None:
 def test_4_an_interrupted_run_is_resumed(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt prints one line, and the resumed run names the tables it reused."""
     with monkeypatch.context() as patch:
-        patch.setattr("nddup.embedded.run.engine.pair", interrupt)
+        patch.setattr("nddup.embedded.steps.pair", interrupt)
         stopped = say(*RUN)
     resumed = say(*RUN, "--resume")
 

@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.cli import main
-from nddup.embedded.run import LocalJob
-from tests.finished_runs import sorted_tables, write_texts
+from tests.finished_runs import sorted_tables, stopped_before, write_texts
 from tests.samples_by_night import first
 
 INTERRUPTED = 130
@@ -95,11 +94,10 @@ def test_each_night_says_whose_names_it_keeps(night: Path) -> None:
     assert main(["run", *asked]) == 0
 
 
-@pytest.mark.parametrize("step", first(1, ["cluster", "pair", "keep"]))
-def test_a_killed_night_goes_on(night: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+@pytest.mark.parametrize("stage", first(1, ["clusters", "pairs", "keep"]))
+def test_a_killed_night_goes_on(night: Path, stage: str) -> None:
     before = {file: file.read_bytes() for file in (night / "one").rglob("*") if file.is_file()}
-    with monkeypatch.context() as patch:
-        patch.setattr(LocalJob, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with stopped_before(stage):
         assert onto(night) == INTERRUPTED
     assert {file: file.read_bytes() for file in (night / "one").rglob("*") if file.is_file()} == before
     assert onto(night, "--resume") == 0

@@ -116,7 +116,7 @@ def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str, mon
     if choice in STREAMED:
         monkeypatch.setattr(clustering, "FEW_EDGES", 0)
     if is_stopped_too:
-        run_until(spark, [source], tmp_path / "run", settings, "pair")
+        run_until(spark, [source], tmp_path / "run", settings, "pairs")
         shutil.copytree(tmp_path / "run", tmp_path / "stopped")
         _require_refused(lambda: run_job(spark, [str(source)], str(tmp_path / "run"), config, resume=True))
     run_job(spark, [str(source)], str(tmp_path / "run"), config, resume=is_stopped_too)

@@ -71,7 +71,7 @@ def tables_of(families: Path, tmp_path_factory: pytest.TempPathFactory) -> Table
     @cache
     def sketched(spark: SparkSession) -> Path:
         output = tmp_path_factory.mktemp("sketched") / "out"
-        run_until(spark, [families], output, COUNT, "pair")
+        run_until(spark, [families], output, COUNT, "pairs")
         return output
 
     @cache

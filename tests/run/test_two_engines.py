@@ -18,7 +18,7 @@ from nddup.settings.load import build_config
 from nddup.spark.run import run_job
 from nddup.tables import RESULTS
 from tests.embedded.edited_texts import make_texts, write_lines
-from tests.finished_runs import sorted_tables
+from tests.finished_runs import sorted_tables, stopped_before
 
 FRAME = {*FIRST.splitlines(), LAST}
 
@@ -90,15 +90,11 @@ def test_spark_finishes_what_the_embedded_engine_began(
     assert sorted_tables(tmp_path / "run") == sorted_tables(tmp_path / "whole")
 
 
-def test_the_embedded_engine_finishes_what_spark_began(
-    spark: SparkSession, tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_embedded_engine_finishes_what_spark_began(spark: SparkSession, tmp_path: Path, pages: Path) -> None:
     """The embedded engine reuses the documents of a run stopped on Spark, and Spark reuses a finished run whole."""
     config, output = build_config({}, origin="test"), str(tmp_path / "run")
-    with monkeypatch.context() as patched:
-        patched.setattr("nddup.spark.run.SparkJob.pair", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            run_job(spark, [str(pages)], output, config)
+    with stopped_before("pairs"), pytest.raises(KeyboardInterrupt):
+        run_job(spark, [str(pages)], output, config)
     made = run_locally([str(pages)], output, config, resume=True)
     before = (tmp_path / "run" / "metrics.json").read_bytes()
     again = run_job(spark, [str(pages)], output, config, resume=True)

@@ -60,7 +60,7 @@ def chains_and_a_family(spark: SparkSession, tmp_path_factory: pytest.TempPathFa
     texts += [texts[0], texts[75], "alone " * 3]
     texts += [" ".join(f"y{word}" for word in range(4 * n, 4 * n + 20)) for n in range(9)]  # d102 to d110
     pages = write_texts(tmp_path_factory.mktemp("large") / "a.jsonl", {f"d{n}": text for n, text in enumerate(texts)})
-    run_until(spark, [pages], pages.parent / "begun", SETTINGS, "cluster")
+    run_until(spark, [pages], pages.parent / "begun", SETTINGS, "clusters")
     return pages
 
 

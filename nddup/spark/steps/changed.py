@@ -2,9 +2,9 @@
 
     documents, OLD     --find_changed-->     Changed: those of components, of candidates, with a new or changed document
     table of OLD       --taken_over-->       its rows about all others
-    changed documents  --pair_changed-->     pairs, candidates
-    Night              --cluster_changed-->  clusters, members, false_components
-    Night              --keep_changed-->     keep
+    their pairs        --join_pairs-->       Night: pairs, candidates
+    Night              --cluster-->          NightClusters: clusters, members, false_components
+    NightClusters      --keep-->             keep
 
 What follows from the changed documents is made by a job of its own, over them alone, which may find that one task is
 enough. `nddup.embedded.onto` says why the result is that of a run over all.
@@ -27,15 +27,13 @@ from nddup.spark.heavy_keys import beside
 from nddup.spark.pairing import collapse
 from nddup.spark.steps import onto
 from nddup.spark.steps.clustering import Rounds
-from nddup.spark.steps.documents import Sources
-from nddup.spark.steps.one_task import Decided, is_few
-from nddup.spark.steps.state import Job, OldTables, persisted
+from nddup.spark.steps.one_task import is_few
+from nddup.spark.steps.state import Job, OldTables, PairedOnSpark, persisted
 from nddup.stages import names
 from nddup.stages.keep import count_kept
 from nddup.stages.onto import IN_ROWS, NAMED_BY, count_untold
-from nddup.stages.run_engine import NO_COUNTS, Made, Saved
+from nddup.stages.run_engine import NO_COUNTS, ClusteredRun, Made, PairedRun, Saved
 from nddup.stages.stage import Unpaired
-from nddup.tables import CANDIDATES
 
 IS_NODE = "doc_id = group AND size(sketch) > 0"
 
@@ -186,40 +184,60 @@ def _follow(rounds: Rounds, seeds: DataFrame, candidates: DataFrame) -> DataFram
 
 @dataclass(frozen=True)
 class Night:
-    """What changed, and the job over it."""
+    """A `PairedRun` onto another, of which only what changed is made anew."""
 
-    changed: Changed
     job: Job
-    sketched: Made
-    paired: Made
+    made: Made
+    changed: Changed
+    inner: PairedRun
+    """The pairs among the changed documents."""
+    documents: Saved
+
+    def cluster(self) -> "NightClusters":
+        """As `PairedRun.cluster`, of what changed. Four actions more, over the tables of both runs."""
+        job, changed, inner = self.job, self.changed, self.inner.cluster()
+        saved = {name: _join(job, changed, name, inner.made, counts) for name, counts in names.COUNTS.items()}
+        asked = job.ask(**{name: one.table for name, one in saved.items()})
+        counts = {key: n for one in saved.values() for key, n in one.counts.items()}
+        for row in asked.sql(names.COMPONENTS).to_pylist():
+            counts |= row
+        counts |= count_untold("clusters", changed.old.metrics, inner.made.counts, job.config)
+        return NightClusters(self, Made(saved=saved, counts={**inner.made.counts, **counts}), inner)
 
 
-def save_candidates(job: Job, made: Made, before: DataFrame | None = None) -> None:
-    """Save CANDIDATES, for a later run onto this one: those of the documents whose pairs were found, and others."""
-    if isinstance(made.own, Decided):
-        if (rows := made.own.tables.get("candidates")) is None or job.find("candidates"):
-            return  # all was found
-        if before is None:
-            job.put_rows("candidates", rows, {})
-            return
-        candidates = schemas.frame_of_rows(job.spark, rows, schemas.schema_of(CANDIDATES))
-    else:
-        candidates = made.own.candidates
-    job.save("candidates", candidates if before is None else candidates.unionByName(before))
+@dataclass(frozen=True)
+class NightClusters:
+    """The `ClusteredRun` of a `Night`."""
+
+    night: Night
+    made: Made
+    inner: ClusteredRun
+
+    def keep(self) -> Made:
+        """As `ClusteredRun.keep`, of what changed. One action more."""
+        job, documents, inner = self.night.job, self.night.documents, self.inner.keep()
+        saved = _join(job, self.night.changed, "keep", inner, {"kept": "count_if(kept)"})
+        kept = saved.counts["kept"]
+        asked = job.ask(documents=documents.table, keep=saved.table)
+        counts = {**inner.counts, "kept": kept, "removed": documents.rows - kept}
+        counts |= count_kept(asked, job.config.keep.order, None, by_loss=False)
+        return Made(saved={"keep": saved}, counts=counts)
 
 
-def pair_changed(job: Job, inner: Job, changed: Changed, sketched: Made) -> Made:
-    """As `RunEngine.pair`, of what changed. One action more than those of its pairs, for each table and its counts."""
-    documents = changed.documents
-    sketches = Made(saved={"documents": documents}, counts={}, own=Sources(documents, None, None))
-    made = inner.pair(sketches, None)
-    save_candidates(job, made, changed.taken_over("candidates"))
-    pairs = _join(job, changed, "pairs", made)
-    whole = sketched.own.documents
-    counts = {name: whole.counts[name] for name in ("distinct_sketches", "postings")}
-    counts |= _count_unpaired(job, whole.table) | count_untold("pairs", changed.old.metrics, made.counts, job.config)
-    night = Night(changed, inner, sketches, made)
-    return Made(saved={"pairs": pairs}, counts={**made.counts, **counts}, own=night, notes=made.notes)
+def join_pairs(job: Job, inner: PairedOnSpark, changed: Changed, documents: Saved) -> Night:
+    """Save the pairs of the changed documents with those taken over. Three actions.
+
+    Args:
+        inner: the pairs among the changed documents.
+        documents: of this run, all.
+    """
+    inner.save_candidates(job, changed.taken_over("candidates"))
+    pairs, made = _join(job, changed, "pairs", inner.made), inner.made
+    counts = {name: documents.counts[name] for name in ("distinct_sketches", "postings")}
+    counts |= _count_unpaired(job, documents.table)
+    counts |= count_untold("pairs", changed.old.metrics, made.counts, job.config)
+    paired = Made(saved={"pairs": pairs}, counts={**made.counts, **counts}, notes=made.notes)
+    return Night(job, paired, changed, inner, documents)
 
 
 def _count_unpaired(job: Job, documents: DataFrame) -> dict[str, int]:
@@ -229,30 +247,6 @@ def _count_unpaired(job: Job, documents: DataFrame) -> dict[str, int]:
     counted = {name: F.expr(count) for name, count in Unpaired.counts(job.threshold.least_size).items()}
     row = nodes.agg(*(count.alias(name) for name, count in counted.items())).collect()[0].asDict()
     return {name: int(count or 0) for name, count in row.items()}
-
-
-def cluster_changed(job: Job, night: Night) -> Made:
-    """As `RunEngine.cluster`, of what changed. Four actions more, over the tables of both runs."""
-    made = night.job.cluster(night.sketched, night.paired)
-    saved = {name: _join(job, night.changed, name, made, counts) for name, counts in names.COUNTS.items()}
-    tables = {name: one.table for name, one in saved.items()}
-    asked = job.ask(**tables)
-    counts = {key: n for one in saved.values() for key, n in one.counts.items()}
-    for row in asked.sql(names.COMPONENTS).to_pylist():
-        counts |= row
-    counts |= count_untold("clusters", night.changed.old.metrics, made.counts, job.config)
-    return Made(saved=saved, counts={**made.counts, **counts}, own=made)
-
-
-def keep_changed(job: Job, night: Night, sketched: Made, clustered: Made) -> Made:
-    """As `RunEngine.keep`, of what changed. One action more."""
-    made = night.job.keep(night.sketched, night.paired, clustered.own)
-    saved = _join(job, night.changed, "keep", made, {"kept": "count_if(kept)"})
-    kept, rows = saved.counts["kept"], sketched.rows["documents"]
-    counts = {**made.counts, "kept": kept, "removed": rows - kept}
-    asked = job.ask(documents=sketched.tables["documents"], keep=saved.table)
-    counts |= count_kept(asked, job.config.keep.order, None, by_loss=False)
-    return Made(saved={"keep": saved}, counts=counts, own=made)
 
 
 def _join(job: Job, changed: Changed, name: str, made: Made, counts: Mapping[str, str] = NO_COUNTS) -> Saved:

@@ -1,8 +1,8 @@
 """The third and the last stage on Spark: graph, clusters, keep-list.
 
-    matches, nodes        --save_graph-->      graph: its edges stream through one task, or go in rounds
-    graph, sketches       --mine_clusters-->   sets, a large component in shares over many tasks; then clusters, members
-    nodes, graph, matches --keep_documents-->  keep
+    matches, nodes         --save_graph-->     graph: its edges stream through one task, or go in rounds
+    graph, sketches        --Edges.cluster-->  sets, a large component in shares over many tasks; then clusters, members
+    nodes, graph, matches  --Mined.keep-->     keep
 
 The keep-list comes before the clusters where these follow it.
 """
@@ -65,6 +65,76 @@ class Matches:
     """Tasks of the block shuffles, here and in the next stage."""
     limited: int = 0
     """Sketches that were compared with heads only (`nddup.mining.bounded_keeping`)."""
+
+
+@dataclass(frozen=True)
+class Edges:
+    """A `PairedRun` of many tasks: the near-duplicate sketches that clusters and keep-list are made of."""
+
+    job: Job
+    made: Made
+    matches: Matches
+    table: DataFrame
+    """The matches with all that is known of them: their `resemblance` is that of `pairs`."""
+    documents: Documents
+    candidates: DataFrame
+    """Sketches that may be near-duplicates, as far as it takes to join all such: CANDIDATES."""
+
+    def cluster(self) -> "Mined":
+        """As `PairedRun.cluster`, by the mode of the run."""
+        job, documents, matches = self.job, self.documents, self.matches
+        built = job.find("graph") or _build_graph(job, documents, matches)
+        engine = job.ask(**self.made.tables, graph=built.table, matches=self.table, nodes=documents.nodes)
+        counts: dict[str, Any] = {}
+
+        def save(name: str, table: DataFrame, counted: Mapping[str, str] = NO_COUNTS) -> Saved:
+            saved = job.save(name, table, counted)
+            engine.see(name, saved.table)
+            return saved
+
+        def mine() -> EngineTable:
+            sets = job.find("sets") or _mine(job, mining)
+            counts["fpgrowth_fits"] = sets.noted["fpgrowth_fits"]
+            return sets.table
+
+        mining = _Mining(documents, matches, built, plan.budget_of(job.config))
+        kept = None
+        if MODES[job.config.clusters.mode].follows_keep:
+            kept = _save_keep(job)
+            targets = problems.list_targets(built.table, mining.scale, partitions=matches.partitions)
+            engine.see("keep", kept.table)
+            engine.see("sketches", problems.send(mining.sketches, targets, "node"))
+        heavy = heavy_keys.HEAVY if documents.unpaired.equal_sketches >= heavy_keys.HEAVY else None
+        made, counted = names.make_clusters(engine, save, mine, job.config, heavy=heavy)
+        for name in ("starred", "named"):
+            job.drop(name, made=["clusters", "members"])
+        return Mined(self, Made(saved=made, counts={**built.counts, **counts, **counted}), kept)
+
+    def save_candidates(self, job: Job, before: DataFrame | None = None) -> None:
+        """As `PairedOnSpark.save_candidates`."""
+        job.save("candidates", self.candidates if before is None else self.candidates.unionByName(before))
+
+
+@dataclass(frozen=True)
+class Mined:
+    """A `ClusteredRun` of many tasks."""
+
+    edges: Edges
+    made: Made
+    kept: Saved | None
+    """KEEP where the clusters follow it."""
+
+    def keep(self) -> Made:
+        """As `ClusteredRun.keep`. One action, and those of the counts."""
+        job, documents, asked = self.edges.job, self.edges.documents, self.edges.job.config.keep
+        keep = self.kept or _save_keep(job)
+        counted = job.ask(documents=documents.table, keep=keep.table)
+        counts = {
+            "kept": keep.counts["kept"],
+            "removed": documents.rows - keep.counts["kept"],
+            **count_kept(counted, asked.order, job.forced, by_loss=asked.max_lost is not None),
+        }
+        return Made(saved={"keep": keep}, counts=counts)
 
 
 class Rounds:
@@ -251,54 +321,6 @@ class _Mining:
     def scale(self) -> Scale:
         """The numbers of graph nodes and of documents; they decide how rows find the task of their component."""
         return Scale(self.graph.rows, self.documents.rows)
-
-
-def mine_clusters(job: Job, sketched: Made, paired: Made) -> Made:
-    """As `RunEngine.cluster`, by the mode of the run. Returns KEEP in `own` where the clusters follow it."""
-    del sketched
-    documents: Documents = paired.own.documents
-    matches = paired.own.matches
-    built = job.find("graph") or _build_graph(job, documents, matches)
-    engine = job.ask(**paired.tables, graph=built.table, matches=paired.own.table, nodes=documents.nodes)
-    counts: dict[str, Any] = {}
-
-    def save(name: str, table: DataFrame, counted: Mapping[str, str] = NO_COUNTS) -> Saved:
-        saved = job.save(name, table, counted)
-        engine.see(name, saved.table)
-        return saved
-
-    def mine() -> EngineTable:
-        sets = job.find("sets") or _mine(job, mining)
-        counts["fpgrowth_fits"] = sets.noted["fpgrowth_fits"]
-        return sets.table
-
-    mining = _Mining(documents, matches, built, plan.budget_of(job.config))
-    kept = None
-    if MODES[job.config.clusters.mode].follows_keep:
-        kept = _save_keep(job)
-        targets = problems.list_targets(built.table, mining.scale, partitions=matches.partitions)
-        engine.see("keep", kept.table)
-        engine.see("sketches", problems.send(mining.sketches, targets, "node"))
-    heavy = heavy_keys.HEAVY if documents.unpaired.equal_sketches >= heavy_keys.HEAVY else None
-    made, counted = names.make_clusters(engine, save, mine, job.config, heavy=heavy)
-    for name in ("starred", "named"):
-        job.drop(name, made=["clusters", "members"])
-    return Made(saved=made, counts={**built.counts, **counts, **counted}, own=kept)
-
-
-def keep_documents(job: Job, sketched: Made, paired: Made, clustered: Made) -> Made:
-    """As `RunEngine.keep`. One action, and those of the counts."""
-    del sketched
-    documents: Documents = paired.own.documents
-    asked = job.config.keep
-    keep: Saved = clustered.own or _save_keep(job)
-    told = job.ask(documents=documents.table, keep=keep.table)
-    counts = {
-        "kept": keep.counts["kept"],
-        "removed": documents.rows - keep.counts["kept"],
-        **count_kept(told, asked.order, job.forced, by_loss=asked.max_lost is not None),
-    }
-    return Made(saved={"keep": keep}, counts=counts)
 
 
 def _save_keep(job: Job) -> Saved:

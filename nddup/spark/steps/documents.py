@@ -325,14 +325,22 @@ class Documents:
 
 
 @dataclass(frozen=True)
-class Sources:
-    """What later steps need besides the tables: the documents with their counts, and where they were read."""
+class Sketched:
+    """The documents of a run, or of another, and where they were read."""
 
-    documents: Saved
-    inputs: Inputs | None
-    """None if texts were given."""
-    offsets: Saved | None
+    made: Made
+    """As of `SketchedRun`."""
+    inputs: Inputs | None = None
+    """None if texts were given, or are not read again."""
+    offsets: Saved | None = None
     """How many records come before each split of a file; None if nothing reads them."""
+    new: New | None = None
+    """As of `SketchedRun`."""
+
+    @property
+    def documents(self) -> Saved:
+        """The documents, with their counts."""
+        return self.made.saved["documents"]
 
 
 @dataclass(frozen=True)
@@ -357,8 +365,8 @@ class _Made(NamedTuple):
     offsets: Saved | None
 
 
-def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
-    """Read and sketch all records once; documents with equal sketches become one node. Returns `Sources` in `own`."""
+def sketch_documents(job: Job, source: Collection | DataFrame) -> Sketched:
+    """Read and sketch all records once; documents with equal sketches become one node."""
     lexicon = find_lexicon(job, source)
     rule = sketch_rule(job.config, lexicon=lexicon.ids if lexicon else b"")
     if job.onto is not None:
@@ -370,11 +378,11 @@ def sketch_documents(job: Job, source: Collection | DataFrame) -> Made:
     counts = {**documents.counts, **documents.noted, **rejects.noted}
     if lexicon:
         counts["lexicon"] = lexicon.metrics
-    return Made(
-        saved={"documents": documents, "rejects": rejects},
-        counts=counts,
-        own=Sources(documents, made.inputs and made.inputs.without_columns(), made.offsets),
-        new=None if job.old is None else _count_new(made, job.old),
+    return Sketched(
+        Made(saved={"documents": documents, "rejects": rejects}, counts=counts),
+        made.inputs and made.inputs.without_columns(),
+        made.offsets,
+        None if job.old is None else _count_new(made, job.old),
     )
 
 

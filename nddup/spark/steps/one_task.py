@@ -9,9 +9,9 @@ of `pairing` and `clustering` take twenty. If the task finds that it is too much
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -24,46 +24,83 @@ from nddup.matching.task_sizes import fits_one, volume_of
 from nddup.scanning.collection import Collection
 from nddup.settings.plan import tokens_of
 from nddup.spark.scan import SentTokens
-from nddup.spark.schemas import local_table, map_lists, schema_of, table
+from nddup.spark.schemas import frame_of_rows, local_table, map_lists, schema_of, table
 from nddup.spark.session import given_partitions
-from nddup.spark.steps.documents import Inputs, Sources
+from nddup.spark.steps.documents import Inputs, Sketched
 from nddup.spark.steps.onto import stored_tokens
 from nddup.spark.steps.pairing import scan_again
 from nddup.spark.steps.state import Job
 from nddup.stages import names
 from nddup.stages.run_engine import Made, Saved
-from nddup.tables import DOCUMENTS
+from nddup.tables import CANDIDATES, DOCUMENTS
 
 
 @dataclass(frozen=True)
 class Decided:
-    """What one task decided: the tables not yet written, and the counts of each stage by its name."""
+    """What one task decided: a `PairedRun` and a `ClusteredRun`, the step that was last asked for in `made`."""
 
+    job: Job
     tables: Mapping[str, pa.Table]
+    """Not yet written; none that an earlier attempt left."""
     stages: Mapping[str, Any]
+    """The counts of each stage by its name."""
+    made: Made
+
+    @classmethod
+    def of(cls, job: Job, tables: Mapping[str, pa.Table], stages: Mapping[str, Any]) -> Self:
+        """Save the pairs."""
+        decided = cls(job, tables, stages, Made(saved={}, counts={}))
+        return replace(decided, made=Made(saved={"pairs": decided.save("pairs")}, counts=stages["pairs"]))
+
+    def cluster(self) -> Self:
+        """As `PairedRun.cluster`."""
+        saved = {name: self.save(name) for name in names.COUNTS}
+        return replace(self, made=Made(saved=saved, counts=self.stages["clusters"]))
+
+    def keep(self) -> Made:
+        """As `ClusteredRun.keep`. Its note, the last, has the counts of all stages."""
+        kept = self.save("keep", stages=self.stages)
+        return Made(saved={"keep": kept}, counts=self.stages["keep"])
+
+    def save(self, name: str, **noted: JsonValue) -> Saved:
+        """Find a table, or write and seal it with its counts."""
+        of_stage = self.stages["keep" if name == "keep" else "clusters"]
+        counts = names.COUNTS.get(name, {"kept": ""} if name == "keep" else {})
+        counted = {key: of_stage[key] for key in counts}
+        return self.job.find(name) or self.job.put_rows(name, self.tables[name], counted, **noted)
+
+    def save_candidates(self, job: Job, before: DataFrame | None = None) -> None:
+        """As `PairedOnSpark.save_candidates`."""
+        rows = self.tables.get("candidates")
+        if rows is None or job.find("candidates"):
+            return  # all was found
+        if before is None:
+            job.put_rows("candidates", rows, {})
+        else:
+            made = frame_of_rows(job.spark, rows, schema_of(CANDIDATES))
+            job.save("candidates", made.unionByName(before))
 
 
-def decide_here(job: Job, sketched: Made, source: Collection | DataFrame | None) -> Decided | None:
+def decide_here(job: Job, sketched: Sketched, source: Collection | DataFrame | None) -> Decided | None:
     """Return pairs, clusters and keep-list, made by one task or found; None if one task is too little. Two actions.
 
     Raises:
         CapacityError: as of `nddup.embedded.steps.pair`.
         NddupError: if a text is not found again: the input changed meanwhile.
     """
-    sources: Sources = sketched.own
-    if not is_few(job, sources.documents):
+    if not is_few(job, sketched.documents):
         return None
     if (stages := _found(job)) is not None:
-        return Decided({}, stages)
+        return Decided.of(job, {}, stages)
 
-    again = sources.inputs if isinstance(source, Collection) else source
-    documents = sources.documents.table.select(*DOCUMENTS.names)
+    again = sketched.inputs if isinstance(source, Collection) else source
+    documents = sketched.documents.table.select(*DOCUMENTS.names)
     found = _ask(job, documents.withColumn("tokens", F.lit(None).cast("array<long>")))
     if found is not None and found.wanted is not None:
         texts = _texts_of(job, documents, again, found.wanted).repartition(1)
         both = documents.coalesce(1).unionByName(texts, allowMissingColumns=True)
         found = _ask(job, both, found.matches)
-    return None if found is None else Decided(found.tables, found.stages)
+    return None if found is None else Decided.of(job, found.tables, found.stages)
 
 
 def is_few(job: Job, documents: Saved) -> bool:
@@ -99,26 +136,3 @@ def _texts_of(job: Job, documents: DataFrame, source: Inputs | DataFrame | None,
     named = local_table(job.spark, table("token_fingerprint binary, doc_key long"), list(nodes.items()))
     stored = stored_tokens(documents, job.shingles, job.config)
     return stored.join(F.broadcast(named), "token_fingerprint").select(*NODE_TEXTS.names)
-
-
-def take_pairs(job: Job, decided: Decided) -> Made:
-    """As `RunEngine.pair`. Returns `decided` in `own`."""
-    return Made(saved={"pairs": _save(job, "pairs", decided)}, counts=decided.stages["pairs"], own=decided)
-
-
-def take_clusters(job: Job, decided: Decided) -> Made:
-    """As `RunEngine.cluster`."""
-    saved = {name: _save(job, name, decided) for name in names.COUNTS}
-    return Made(saved=saved, counts=decided.stages["clusters"])
-
-
-def take_keep(job: Job, decided: Decided) -> Made:
-    """As `RunEngine.keep`. Its note, the last, has the counts of all stages."""
-    kept = _save(job, "keep", decided, stages=decided.stages)
-    return Made(saved={"keep": kept}, counts=decided.stages["keep"])
-
-
-def _save(job: Job, name: str, decided: Decided, **noted: JsonValue) -> Saved:
-    of_stage = decided.stages["keep" if name == "keep" else "clusters"]
-    counted = names.COUNTS.get(name, {"kept": ""} if name == "keep" else {})
-    return job.find(name) or job.put_rows(name, decided.tables[name], {key: of_stage[key] for key in counted}, **noted)

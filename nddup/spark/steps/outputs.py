@@ -35,7 +35,7 @@ from nddup.spark.schemas import WHOLE, require
 from nddup.spark.session import set_to
 from nddup.spark.session_files import SessionFiles, files_at, files_of
 from nddup.spark.session_tables import UNMARKED, SparkFolder
-from nddup.spark.steps.documents import Inputs, Sources, WorkersOnSpark
+from nddup.spark.steps.documents import Inputs, Sketched, WorkersOnSpark
 from nddup.spark.steps.state import Job, persisted
 from nddup.stages.run_engine import Made, Saved
 from nddup.stages.written_records import KeptFiles, added_fields
@@ -284,19 +284,19 @@ def place_parts(storage: OutputFiles, work: str, folder: str, name: Callable[[in
     storage.remove(work)
 
 
-def write_kept_documents(job: Job, source: Collection, sketched: Made, chosen: DataFrame) -> int:
-    """As `RunEngine.write_kept`. One action."""
+def write_kept_documents(job: Job, source: Collection, sketched: Sketched, chosen: DataFrame) -> int:
+    """As `SketchedRun.write_kept`. One action."""
     folder, (inputs, offsets) = job.folder, _read_again(sketched)
     if offsets is None:
         raise ValueError("the offsets of records are needed")
-    files = KeptFiles.of(source, sum(sketched.rows.values()), job.config.output.kept)
+    files = KeptFiles.of(source, sum(sketched.made.rows.values()), job.config.output.kept)
     work, storage = folder.stage_output("kept"), files_at(job.spark, folder.path)
     with set_to(job.spark, inputs.splitting):
         found_again = inputs.scan(Contents(text_rule(job.config), files.form))
         contents = key_contents(found_again, offsets.table, offsets.rows)
-        documents = sketched.tables["documents"]
+        documents = sketched.documents.table
         rows = documents.select(*outputs.KEPT_COLUMNS, F.col("doc_key").alias("own_key"))
-        if sketched.counts.get("revisits", 1):
+        if sketched.made.counts.get("revisits", 1):
             rows = _with_holders(rows, documents)
         kept, seen = rows.join(chosen, "doc_id").join(contents, "doc_key"), Observation("written")
         counted = kept.observe(seen, F.count(F.lit(1)).alias("rows"))
@@ -320,12 +320,11 @@ def _with_holders(rows: DataFrame, documents: DataFrame) -> DataFrame:
     return rows.join(holders, "own_key", "left").withColumn("doc_key", F.coalesce("holder", "doc_key"))
 
 
-def _read_again(sketched: Made) -> tuple[Inputs, Saved | None]:
+def _read_again(sketched: Sketched) -> tuple[Inputs, Saved | None]:
     """Return the files of the documents, and how many records come before each split of one."""
-    sources: Sources = sketched.own
-    if sources.inputs is None:
+    if sketched.inputs is None:
         raise ValueError("documents of a DataFrame are not read again")
-    return sources.inputs, sources.offsets
+    return sketched.inputs, sketched.offsets
 
 
 def write_kept(kept: DataFrame, path: str, files: KeptFiles, added: Sequence[str] = ()) -> None:
@@ -450,11 +449,8 @@ def _target(storage: OutputFiles, apart: str, source: str) -> str:
     return target
 
 
-def read_texts(
-    job: Job, source: Collection, sketched: Made, documents: Mapping[str, tuple[str, bytes]]
-) -> DataFrame | pa.Table:
-    """As `RunEngine.read_texts`: lazily, or, where they are few, at once."""
-    del source
+def read_texts(job: Job, sketched: Sketched, documents: Mapping[str, tuple[str, bytes]]) -> DataFrame | pa.Table:
+    """As `SketchedRun.read_texts`: lazily, or, where they are few, at once."""
     inputs = _read_again(sketched)[0]
     if len(documents) > FEW_TEXTS:
         return inputs.find_texts(documents)

@@ -35,23 +35,12 @@ from nddup.spark.scan import scan_texts
 from nddup.spark.session import given_partitions
 from nddup.spark.session_access import access_of
 from nddup.spark.steps import onto
-from nddup.spark.steps.clustering import Matches, Rounds, contract
-from nddup.spark.steps.documents import Documents, Inputs, name_nodes
+from nddup.spark.steps.clustering import Edges, Matches, Rounds, contract
+from nddup.spark.steps.documents import Documents, Inputs, Sketched, name_nodes
 from nddup.spark.steps.state import Job, persisted
 from nddup.stages.expand import expand
 from nddup.stages.run_engine import Made, Saved
 from nddup.tables import CANDIDATES, SHINGLES
-
-
-class Edges(NamedTuple):
-    """The near-duplicate sketches that clusters and keep-list are made of."""
-
-    matches: Matches
-    table: DataFrame
-    """The matches with all that is known of them: their `resemblance` is that of `pairs`."""
-    documents: Documents
-    candidates: DataFrame
-    """Sketches that may be near-duplicates, as far as it takes to join all such: CANDIDATES."""
 
 
 class Confirmed(NamedTuple):
@@ -179,13 +168,13 @@ class _Comparing:
 
 
 def find_pairs(
-    job: Job, sketched: Made, source: Collection | DataFrame | None = None, known: EngineTable = None
-) -> Made:
-    """As `RunEngine.pair`, of sketched or taken documents. Returns `Edges` in `own`. Nothing is `known` on Spark."""
+    job: Job, sketched: Sketched, source: Collection | DataFrame | None = None, known: EngineTable = None
+) -> Edges:
+    """As `SketchedRun.pair`, of sketched or taken documents. Nothing is `known` on Spark."""
     if known is not None:
         raise ValueError("known pairs are for the embedded engine")
-    documents = name_nodes(job, sketched.own.documents)
-    again = sketched.own.inputs if isinstance(source, Collection) else source
+    documents = name_nodes(job, sketched.documents)
+    again = sketched.inputs if isinstance(source, Collection) else source
     sketches = collapse.distinct_sketches(documents.table, levels=job.levels)
     partitions, notes = choose_partitions(job, ids=documents.postings, sketches=documents.distinct_sketches)
     comparing = _Comparing(documents, sketches, partitions, again)
@@ -208,8 +197,8 @@ def find_pairs(
         "edits": confirmed.counts,
     }
     joined = candidates.connections_of(found.table).select(*CANDIDATES.names)
-    edges = Edges(confirmed.matches, confirmed.pairs, documents, joined)
-    return Made(saved={"pairs": pairs}, counts=counts, own=edges, notes=notes)
+    made = Made(saved={"pairs": pairs}, counts=counts, notes=notes)
+    return Edges(job, made, confirmed.matches, confirmed.pairs, documents, joined)
 
 
 def _compare(job: Job, comparing: _Comparing) -> Saved:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -27,7 +27,7 @@ from nddup.spark.engine import SparkEngine, session_beside
 from nddup.spark.session_access import SessionAccess, access_of
 from nddup.spark.session_files import SessionFiles, files_of
 from nddup.spark.session_tables import SparkFolder, Store
-from nddup.stages.run_engine import NO_COUNTS, RunEngine, Saved
+from nddup.stages.run_engine import NO_COUNTS, PairedRun, RunEngine, Saved
 from nddup.stages.stage import dependencies_of
 from nddup.tables import table_called
 
@@ -221,6 +221,13 @@ class Job(RunEngine):
     @staticmethod
     def _schema(name: str) -> T.StructType:
         return schemas.schema_of(table_called(name))
+
+
+class PairedOnSpark(PairedRun, Protocol):
+    """A run with its pairs, which a later run may go on from."""
+
+    def save_candidates(self, job: Job, before: DataFrame | None = None) -> None:
+        """Save CANDIDATES of a job: those of the documents whose pairs were found, and those `before`."""
 
 
 class SparkProgress(Progress):
