@@ -51,6 +51,9 @@ def test_the_first_command_compiles_and_says_so(place: Path, capsys: pytest.Capt
     assert main(["setup"]) == 0
     assert capsys.readouterr().out == "the kernels were compiled already\n"
 
+    (place / stamp).write_text("the digest of another build of the same version", encoding="ascii")
+    assert not compiling.are_compiled()
+
 
 def test_a_process_that_fails_is_an_error(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing says that the kernels are compiled if they are not."""
@@ -122,4 +125,5 @@ def test_no_kernel_is_forgotten() -> None:
         if isinstance(value, numba.core.dispatcher.Dispatcher) and value.py_func.__module__ == name
     ]
     assert len(found) > 200
+    assert {name.split(".")[1] for name, _ in found} == set(compiling.ROOMS)
     assert [f"{name}.{kernel.py_func.__name__}" for name, kernel in found if not is_compiled(kernel)] == []
