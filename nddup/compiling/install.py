@@ -210,10 +210,15 @@ def call_parts(lock: str, names: str, parts: int, progress_fd: int) -> None:
         progress_fd: a descriptor that receives one byte per kernel; a closed reader ends the process.
     """
     from nddup.compiling import warm_up as kernels  # noqa: PLC0415
-    from nddup.ground.arrays import KernelCache, suppress_cache_warning  # noqa: PLC0415 - the caller loads no kernel
+    from nddup.ground.arrays import (  # noqa: PLC0415 - the caller loads no kernel
+        KernelCache,
+        drop_events,
+        suppress_cache_warning,
+    )
 
     collect_rarely()
     suppress_cache_warning()
+    drop_events()
     load, save = KernelCache.load_overload, KernelCache.save_overload
 
     def load_and_report(self: KernelCache, sig: "OfNumba", target_context: "OfNumba") -> "OfNumba":
