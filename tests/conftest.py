@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -38,6 +38,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in {"spark", "shared"}.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(name)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:  # noqa: ANN401 - xdist has no types
+    """Let few of the processes start a session of Spark."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.spark_files import FewSessions  # noqa: PLC0415 - xdist may be missing
+
+    return FewSessions(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 from isal import igzip
-from pyspark.sql import SparkSession
 
-from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.settings.load import load_config
 from nddup.spark.session import SMALL
@@ -142,17 +140,6 @@ def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
     assert_stages_are_logged(cluster.log())
     assert_jobs_are_described(next(events.glob("app-*")))
     assert len(list(cluster.folder.glob("work/*/app-*/*/deps/nddup"))) >= 2  # of two executors
-
-
-def test_inspect_reads_any_hadoop_path(spark: SparkSession, sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`inspect` describes plain and compressed files of another file system as it describes local ones."""
-    spark._jsc.hadoopConfiguration().set(f"{MOUNT}{sample}", sample.as_uri())  # noqa: SLF001
-
-    assert main(["inspect", str(sample)]) == 0
-    here = capsys.readouterr().out
-    assert main(["inspect", f"viewfs://lake{sample}"]) == 0
-
-    assert capsys.readouterr().out == here.replace(", all there are", "")
 
 
 def assert_stages_are_logged(log: str) -> None:

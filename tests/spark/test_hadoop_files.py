@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from nddup.cli import main
 from nddup.errors import NddupError
 from nddup.reading.reference_lists import guess_layout
 from nddup.reading.streams import StoppedError
@@ -37,6 +38,7 @@ from nddup.spark.scan import scan
 from nddup.spark.schemas import schema_of
 from nddup.spark.session_files import Storage
 from nddup.tables import FILES
+from tests.places import ROOT
 from tests.samples_by_night import first
 
 DATA = st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xef\xbb\xbf", b"bc", b"\0"]), min_size=1).map(b"".join)
@@ -264,3 +266,16 @@ def test_a_file_that_the_driver_cannot_open_fails_the_run_before_it_begins(
         run_job(spark, [str(tmp_path)], f"{tmp_path}/out", build_config({}, origin="test"))
 
     assert not (tmp_path / "out").exists()
+
+
+def test_inspect_reads_any_hadoop_path(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`inspect` describes plain and compressed files of another file system as it describes local ones."""
+    for path in (ROOT / "samples" / "debdocs").glob("debdocs.*"):
+        shutil.copy(path, tmp_path)
+    spark._jsc.hadoopConfiguration().set(f"fs.viewfs.mounttable.lake.link.{tmp_path}", tmp_path.as_uri())  # noqa: SLF001
+
+    assert main(["inspect", str(tmp_path)]) == 0
+    here = capsys.readouterr().out
+    assert main(["inspect", f"viewfs://lake{tmp_path}"]) == 0
+
+    assert capsys.readouterr().out == here.replace(", all there are", "")
