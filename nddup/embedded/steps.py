@@ -40,7 +40,7 @@ from nddup.stages.keep import count_kept, list_kept, replacing_of
 from nddup.stages.names import make_clusters
 from nddup.stages.run_engine import NO_COUNTS, Saved
 from nddup.stages.stage import Unpaired
-from nddup.tables import DIRECTED, PAIRS, table_called
+from nddup.tables import DIRECTED, KEEP, PAIRS, table_called
 
 if TYPE_CHECKING:
     from nddup.engines.duck import DuckEngine
@@ -314,7 +314,7 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
 
     kept = None
     if MODES[config.clusters.mode].follows_keep:
-        kept = list_kept(found, replacing_of(config))
+        kept = _decide_documents(found, nodes, graph, config)
         removed = pc.sum(pc.invert(kept["kept"])).as_py() or 0
         _require_members(2 * removed, graph, nodes, workers)
         found.see("keep", kept)
@@ -347,13 +347,45 @@ def _require_members(members: int, graph: Graph, nodes: Nodes, workers: Workers)
 
 def keep(paired: Paired, clustered: Clustered, config: Config) -> Kept:
     """Decide for every document whether it is kept; KEEP is in the order of the documents."""
-    kept = list_kept(clustered.engine, replacing_of(config)) if clustered.keep is None else clustered.keep
-    return in_place(kept, paired.nodes.ids)
+    kept = clustered.keep
+    if kept is None:
+        kept = _decide_documents(clustered.engine, paired.nodes, clustered.graph, config)
+    return _counted(kept)
+
+
+def _decide_documents(engine: "DuckEngine", nodes: Nodes, graph: Graph, config: Config) -> pa.Table:
+    """Return KEEP in the order of the documents.
+
+    What is alone, in no pair and of a sketch of its own, stays: by far most documents, which need no join.
+    """
+    replacing = replacing_of(config)
+    is_joined = (nodes.equals > 1) | (nodes.forced != 0) | replacing.is_guarded
+    is_joined[graph.nodes] = True
+    places = np.flatnonzero(is_joined)
+    if len(places) == len(is_joined):
+        return put_in_place(list_kept(engine, replacing), nodes.ids)
+
+    engine.see("joined", nodes.table.take(pa.array(places)))
+    kept = put_in_place(list_kept(engine, replacing, "joined"), take(nodes.ids, places))
+    rows = np.full(len(is_joined), -1)
+    rows[places] = np.arange(len(places))
+    columns = {name: take(kept[name], rows) for name in KEEP.names[1:]}
+    alone = {"kept": pa.scalar(value=True), "leader": pa.scalar(value=False)}
+    columns |= {name: pc.fill_null(columns[name], value) for name, value in alone.items()}
+    return pa.table({"doc_id": nodes.ids, **columns}, KEEP.arrow)
+
+
+def put_in_place(kept: pa.Table, ids: pa.ChunkedArray) -> pa.Table:
+    """Return KEEP in the order of the documents, whose ids these are."""
+    return kept.take(pc.index_in(one_chunk(ids), value_set=one_chunk(kept["doc_id"])))
 
 
 def in_place(kept: pa.Table, ids: pa.ChunkedArray) -> Kept:
-    """Return KEEP in the order of the documents, whose ids these are."""
-    kept = kept.take(pc.index_in(one_chunk(ids), value_set=one_chunk(kept["doc_id"])))
+    """Return KEEP in the order of the documents, whose ids these are, with its count."""
+    return _counted(put_in_place(kept, ids))
+
+
+def _counted(kept: pa.Table) -> Kept:
     return Kept(kept, {"kept": pc.sum(kept["kept"]).as_py() or 0})
 
 

@@ -260,18 +260,20 @@ def replacing_of(config: Config) -> Replacing:
     return Replacing(threshold.least_size, by_sets, least, config.keep.most_lost, config.keep.same is not None)
 
 
-def list_kept(engine: Engine, replacing: Replacing) -> EngineTable:
+def list_kept(engine: Engine, replacing: Replacing, nodes: str = "nodes") -> EngineTable:
     """Return KEEP: for each document whether it stays; if not, why, and which kept near-duplicate stands for it.
 
     Args:
         engine: with the tables `nodes`, `graph`, and `matches`, the edges of the graph, with `common`, `shingles_a` and
             `shingles_b`, null where no shingles were counted.
         replacing: when a kept document may replace another.
+        nodes: a table of the documents to decide, with all of their sketches; any table but `nodes` only without
+            `keep.same`.
 
     Cost: on Spark shuffles of the nodes, twice on node, to find their first documents and to join the choice, and once
         on their id; of the removed sketches twice, and of the matches once, and once more for those with copies.
     """
-    tables = {name: name for name in ("nodes", "matches", "graph")}
+    tables = {"nodes": nodes, "matches": "matches", "graph": "graph"}
     if replacing.is_guarded:
         by_weight = replacing.least_containment is not None
         tables = _divide_by_value(engine, replacing.sides("slot_matches"), replacing.fits, by_weight=by_weight)
