@@ -50,11 +50,14 @@ class LocalJob(Job):
 
     @contextmanager
     def attempt(self, source: Collection) -> Iterator[None]:
-        """Remove what a killed attempt left in the folder of the worker processes."""
+        """Remove what a killed attempt left in the folder of the worker processes; at the end all tables are sealed."""
         del source
         if self.workers.spool is not None:
             shutil.rmtree(self.workers.spool, ignore_errors=True)
-        yield
+        try:
+            yield
+        finally:
+            self.end_writing()
 
     def sketch(self, source: Collection | pa.Table) -> SketchedHere:
         """As `RunEngine.sketch`."""

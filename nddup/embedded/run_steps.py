@@ -10,7 +10,7 @@ taken over whole or not at all.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,8 @@ def sketch_run(job: Job, source: Collection | pa.Table) -> "SketchedHere":
         counts["lexicon"] = {"terms": lexicon.rows, **lexicon.noted}
     parts = saved["parts"].table if "parts" in saved else None
     made = Made(saved={"documents": documents, "rejects": rejects}, counts=counts)
-    return SketchedHere(job, made, parts, None if job.onto is None else _count_new(job, made))
+    new = None if job.onto is None else _count_new(job, made)
+    return SketchedHere(job, made, parts, new, job.counts_before() if is_there else {})
 
 
 def _count_new(job: Job, made: Made) -> New:
@@ -77,15 +78,16 @@ def _read(job: Job, source: Collection | pa.Table) -> dict[str, Saved]:
     noted = {name: counts[name] for name in steps.NOTED if name in counts}
     again, sizes = sorted(job.workers.read_again), steps.count_sketches(sketched.documents)
     changed = _regrouped(job, sketched)
-    saved["documents"] = job.save(
-        "documents", sketched.documents, counts=sizes, changed=changed, splitting={}, read_again=again, **noted
-    )
     saved["rejects"] = job.save("rejects", sketched.rejects, reasons=sketched.reasons)
     if reads_contents(job.config):
         saved["parts"] = job.save("parts", sketched.parts)
     if sketched.settled is not None:
         same = None if changed is None else np.empty(0, np.int64)
         saved["given"] = job.save("given", sketched.settled.given, changed=same)
+    noted |= {"splitting": {}, "read_again": again}
+    saved["documents"] = job.save(
+        "documents", sketched.documents, counts=sizes, changed=changed, is_behind=True, **noted
+    )
     return saved
 
 
@@ -105,12 +107,14 @@ class SketchedHere:
     parts: pa.Table | None = None
     """PARTS, if kept documents are to be read again."""
     new: New | None = None
+    before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The counts of the stages that follow, if an earlier attempt left all their tables."""
 
     def pair(self, source: EngineTable, known: EngineTable = None) -> "PairedHere | PairedBefore":
         """As `SketchedRun.pair`."""
         job, documents = self.job, self.made.tables["documents"]
-        if job.counts_before:
-            return PairedBefore(job, Made(saved=job.take("pairs"), counts=job.counts_before["pairs"]))
+        if self.before:
+            return PairedBefore(job, Made(saved=job.take("pairs"), counts=self.before["pairs"]), self.before)
         sizes = sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks)
         job.workers.memory.hold(len(documents), sizes, is_copied=job.old is not None)
         if job.old is not None and isinstance(source, Collection):
@@ -228,11 +232,13 @@ class PairedBefore:
 
     job: Job
     made: Made
+    counts: Mapping[str, Mapping[str, Any]]
+    """Of each stage."""
 
     def cluster(self) -> "PairedBefore":
         """As `PairedRun.cluster`."""
-        return replace(self, made=Made(saved=self.job.take(*names.COUNTS), counts=self.job.counts_before["clusters"]))
+        return replace(self, made=Made(saved=self.job.take(*names.COUNTS), counts=self.counts["clusters"]))
 
     def keep(self) -> Made:
         """As `ClusteredRun.keep`."""
-        return Made(saved=self.job.take("keep"), counts=self.job.counts_before["keep"])
+        return Made(saved=self.job.take("keep"), counts=self.counts["keep"])
