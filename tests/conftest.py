@@ -26,6 +26,10 @@ PROOFS = {"spark", "stages", "embedded", "test_large_clusters", "test_confirmed_
 READING = {"test_long_records", "test_hadoop_files"}
 """Modules of these folders that prove how Spark reads: one task does the rest, for a tenth of the CPU time."""
 
+RETAINED = ("ui.retainedJobs", "ui.retainedStages", "ui.retainedTasks", "sql.ui.retainedExecutions")
+"""What Spark keeps for its web page, which no test opens: plans of a thousand queries, in the way of each collection
+of garbage."""
+
 # Each random test draws the same in every run, and nothing is stored that a later run would draw from; `make explore`
 # chooses the second profile, with a seed and more examples.
 settings.register_profile("nddup", deadline=None, derandomize=True, database=None, max_examples=30)
@@ -93,8 +97,9 @@ def _session() -> "Iterator[SparkSession]":
     from nddup.spark.java import SHORT_LIVED  # noqa: PLC0415 - for Spark alone
     from nddup.spark.session import start_session  # noqa: PLC0415 - for Spark alone
 
+    options = ("-Xmn1500m", *(f"-Dspark.{key}=9" for key in RETAINED))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nddup.spark.session.SHORT_LIVED", (*SHORT_LIVED, "-Xmn600m"))
+        patch.setattr("nddup.spark.session.SHORT_LIVED", (*SHORT_LIVED, *options))
         session = start_session(
             master="local[2]",
             settings={"spark.default.parallelism": "2", "spark.driver.memory": "4g"},
