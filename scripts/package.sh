@@ -11,13 +11,14 @@ work=build/package
 rm -rf "$work"
 mkdir -p "$work/deps" dist
 
-# Executors have pyspark and py4j from Spark; setuptools is needed only to build.
+# Executors have pyspark and py4j from Spark; setuptools is needed only to build. No job loads datasketch, nor scipy,
+# which only datasketch needs.
 "$python" - >"$work/requirements.lock" <<'PYTHON'
 import re
 from pathlib import Path
 
 entries = re.split(r"\n(?=\S)", Path("requirements.lock").read_text(encoding="utf-8"))
-print("\n".join(e for e in entries if not re.match(r"(pyspark|py4j|setuptools|wheel)\b", e)))
+print("\n".join(e for e in entries if not re.match(r"(pyspark|py4j|setuptools|wheel|datasketch|scipy)\b", e)))
 PYTHON
 pip=("$python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps --target "$work/deps")
 "${pip[@]}" --no-compile --require-hashes -r "$work/requirements.lock"

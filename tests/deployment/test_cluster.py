@@ -88,7 +88,7 @@ def packed() -> Path:
 
 
 def test_the_package_holds_all_but_spark(packed: Path) -> None:
-    """The package holds nddup, its compiled kernels and the libraries they import, but not Spark."""
+    """The package holds nddup, its compiled kernels and the libraries they import, but not Spark nor scipy."""
     unpacked = igzip.open(packed)  # type: ignore[no-untyped-call] # isal has no types
     with unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
         names = {entry.name.removeprefix("./") for entry in archive}
@@ -96,7 +96,7 @@ def test_the_package_holds_all_but_spark(packed: Path) -> None:
     assert {"nddup/scanning/sketch_records.py", "nddup/spark/log4j2.properties"} <= names
     assert any(name.startswith("nddup/sketching/__pycache__/") and name.endswith(".nbi") for name in names)
     assert {name.split("/")[0] for name in names} >= {"numpy", "pyarrow", "numba", "lxml", "pydantic", "yaml"}
-    assert not any(name.split("/")[0] in {"pyspark", "py4j"} for name in names)
+    assert not any(name.split("/")[0] in {"pyspark", "py4j", "scipy"} for name in names)
 
 
 def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
