@@ -114,16 +114,18 @@ def spark(_session: "SparkSession", request: pytest.FixtureRequest) -> "Iterator
     """
     The session of all tests; it shuffles to two partitions where stages are proved, so that a wrong order can show.
 
-    There the driver takes no records, and no task takes all documents except in modules of `READING`. Elsewhere it
-    shuffles to one, which is enough to read, resume, check or print a run: each task costs some 10 ms.
+    There the driver takes no records, documents that are alone do not move, and no task takes all documents except in
+    modules of `READING`. Elsewhere it shuffles to one, which is enough to read, resume, check or print a run: each task
+    costs some 10 ms.
     """
     from nddup.spark.session import set_to  # noqa: PLC0415 - for Spark alone
-    from nddup.spark.steps import documents, one_task  # noqa: PLC0415 - for Spark alone
+    from nddup.spark.steps import clustering, documents, one_task  # noqa: PLC0415 - for Spark alone
 
     is_proof = bool(PROOFS & {request.node.path.parent.name, request.node.path.stem})
     with set_to(_session, {PARTITIONS: "2" if is_proof else "1"}), pytest.MonkeyPatch.context() as patch:
         if is_proof:
             patch.setattr(documents, "FEW_BYTES", -1)
+            patch.setattr(clustering, "MANY", 0)
         if is_proof and request.node.path.stem not in READING:
             patch.setattr(one_task, "fits_one", lambda *_, **__: False)
         yield _session

@@ -25,7 +25,7 @@ from nddup.mining.modes import MODES
 from nddup.mining.pair_graph import CHOICE_BITS, GRAPH_BITS, MOST_NODES, memory_of_nodes
 from nddup.settings import plan
 from nddup.spark import heavy_keys
-from nddup.spark.clustering import graph, mine_components, problems
+from nddup.spark.clustering import alone, graph, mine_components, problems
 from nddup.spark.clustering.graph import Assignment
 from nddup.spark.clustering.problems import Scale
 from nddup.spark.pairing import collapse
@@ -39,6 +39,9 @@ from nddup.stages.run_engine import NO_COUNTS, Made, Saved
 
 FEW_EDGES = 1_000_000
 """Maximum number of edges of a graph that is made without tables of its own."""
+
+MANY = 200_000
+"""Documents from which on those that are alone are told by a job of their own: of fewer the bytes cost less."""
 
 STORED_DOCUMENT = 1_000
 """Bytes of the inputs for each document before any is read: as of a text of 150 words, or of a compressed page."""
@@ -100,7 +103,7 @@ class Edges:
         mining = _Mining(documents, matches, built, plan.budget_of(job.config))
         kept = None
         if MODES[job.config.clusters.mode].follows_keep:
-            kept = _save_keep(job)
+            kept = _save_keep(job, documents, built)
             targets = problems.list_targets(built.table, mining.scale, partitions=matches.partitions)
             engine.see("keep", kept.table)
             engine.see("sketches", problems.send(mining.sketches, targets, "node"))
@@ -108,7 +111,7 @@ class Edges:
         made, counted = names.make_clusters(engine, save, mine, job.config, heavy=heavy)
         for name in ("starred", "named"):
             job.drop(name, made=["clusters", "members"])
-        return Mined(self, Made(saved=made, counts={**built.counts, **counts, **counted}), kept)
+        return Mined(self, Made(saved=made, counts={**built.counts, **counts, **counted}), built, kept)
 
     def save_candidates(self, job: Job, before: DataFrame | None = None) -> None:
         """As `PairedOnSpark.save_candidates`."""
@@ -121,13 +124,14 @@ class Mined:
 
     edges: Edges
     made: Made
+    graph: Saved
     kept: Saved | None
     """KEEP where the clusters follow it."""
 
     def keep(self) -> Made:
         """As `ClusteredRun.keep`. One action, and those of the counts."""
         job, documents, asked = self.edges.job, self.edges.documents, self.edges.job.config.keep
-        keep = self.kept or _save_keep(job)
+        keep = self.kept or _save_keep(job, documents, self.graph)
         counted = job.ask(documents=documents.table, keep=keep.table)
         counts = {
             "kept": keep.counts["kept"],
@@ -323,8 +327,23 @@ class _Mining:
         return Scale(self.graph.rows, self.documents.rows)
 
 
-def _save_keep(job: Job) -> Saved:
-    return job.save("keep", list_kept(job.engine, replacing_of(job.config)), {"kept": "count_if(kept)"})
+def _save_keep(job: Job, documents: Documents, built: Saved) -> Saved:
+    """Make KEEP. One action.
+
+    Where many documents are alone (`clustering.alone`) one action more gives the driver at most 134 MB, and these
+    do not move.
+    """
+    if (kept := job.find("keep")) is not None:
+        return kept
+    replacing, counts = replacing_of(job.config), {"kept": "count_if(kept)"}
+    if replacing.is_guarded or documents.rows < MANY or 2 * built.rows > documents.rows:
+        return job.save("keep", list_kept(job.engine, replacing), counts)
+
+    count = alone.words_for(documents.rows)
+    words = alone.put_together(alone.mark_nodes(built.table, count).toArrow(), count)
+    job.engine.see("joined", alone.take_joined(documents.nodes, words))
+    joined: DataFrame = list_kept(job.engine, replacing, "joined")
+    return job.save("keep", joined.unionByName(alone.keep_alone(documents.nodes, words)), counts)
 
 
 def _build_graph(job: Job, documents: Documents, matches: Matches) -> Saved:
