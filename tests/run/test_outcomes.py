@@ -87,7 +87,7 @@ def test_collections_with_nothing_to_find_give_empty_tables(
 
 @pytest.mark.parametrize(
     ("engine", "broken"),
-    [("local", "nddup.embedded.steps.build_graph"), ("spark", "nddup.spark.run.take_clusters")],
+    [("local", "nddup.embedded.steps.build_graph"), ("spark", "nddup.spark.run.decide_here")],
 )
 @pytest.mark.usefixtures("spark")
 def test_a_failed_run_leaves_nothing_that_looks_finished(
