@@ -26,11 +26,11 @@ setup-local:
 demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/demo
 	@$(WITH_JAVA) $(BIN)/nddup run samples/debdocs --output out/demo --overwrite
 
-# Four processes on two cores: one that waits for Spark or a command leaves its core to another. Two of them have Spark.
+# Three processes on two cores: one that waits for Spark or a command leaves its core to another. Two have Spark.
 # Files run in the order of their names, so that Airflow and the cluster, which take longest, do not come last.
-PYTEST = $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --durations 10 --junitxml build/junit.xml
+PYTEST = $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --durations 10 --junitxml build/junit.xml
 
-test: setup ## run the tests in four processes; PYTEST_ARGS="-k word" chooses
+test: setup ## run the tests in three processes; PYTEST_ARGS="-k word" chooses
 	@mkdir -p build
 	@$(WITH_JAVA) $(PYTEST) --no-loadscope-reorder -m "not nightly" $(PYTEST_ARGS)
 

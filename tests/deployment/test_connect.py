@@ -29,7 +29,6 @@ from nddup.tables import RESULTS
 from scripts.connect_server import ConnectServer
 from scripts.standalone import environment
 from tests.places import ROOT
-from tests.samples_by_night import first
 
 pytestmark = pytest.mark.cluster
 
@@ -133,7 +132,8 @@ def tables_of(folder: Path) -> dict[str, list[str]]:
     return {name: rows_of(ds.dataset(folder / name, format="parquet").to_table(), name) for name in RESULTS}
 
 
-@pytest.mark.parametrize("later", first(1, [0, 40]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("later", [0, 40])
 def test_a_table_of_a_remote_session(started: ConnectServer, tmp_path: Path, later: int) -> None:
     """`find_duplicates` of a remote session, and its diff and split, give the tables of the embedded engine.
 

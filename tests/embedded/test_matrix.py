@@ -73,20 +73,18 @@ def is_allowed(cell: Cell) -> bool:
 
 CELLS = cover_pairs(AXES, is_allowed)
 
-BY_DAY = {"lexicon"}
-"""Kinds whose cells on Spark `make test` tries, for one of the ways there from texts to pairs: words counted over the
-collection. `test_engines` has prefixes, bands and any number of features; `make nightly` tries the other kinds."""
-
-
 WHOLE = 14
 """The first cells, of which each meets many values for the first time; of the others `make test` tries every fourth."""
 
 
 def marks_of(cell: Cell, at: int) -> list[pytest.MarkDecorator]:
-    """Return the marks of the cell at a place in the list: it needs Spark, or is left to `make nightly`."""
+    """Return the marks of the cell at a place in the list: it needs Spark, or is left to `make nightly`.
+
+    All that need Spark are: by day `test_engines` has prefixes, bands and many features, `test_lexicons` words.
+    """
     if cell["engine"] != "spark":
         return [pytest.mark.nightly] * (at >= WHOLE and at % 4 > 0)
-    return [pytest.mark.spark, *[pytest.mark.nightly] * (cell["kind"] not in BY_DAY)]
+    return [pytest.mark.spark, pytest.mark.nightly]
 
 
 def test_every_two_values_meet() -> None:

@@ -24,6 +24,7 @@ from nddup.sketching.tokens import tokenise
 from nddup.sketching.vocabulary import Terms, letter_number, term_ids
 from nddup.spark.run import run_job
 from tests.counted_rows import once_each
+from tests.finished_runs import sorted_tables
 
 LOW, HIGH = 0.1, 0.5
 WORDS: dict[str, Any] = {"sketch": {"kind": "lexicon"}, "lexicon": {"low": LOW, "high": HIGH}}
@@ -84,7 +85,9 @@ def ran(
 
 
 def test_a_lexicon_is_counted_saved_and_taken_again(spark: SparkSession, tmp_path: Path) -> None:
-    """A lexicon equals a plain count, and a run on Spark that reuses it for fewer documents makes the same sketches."""
+    """A lexicon equals a plain count, also on Spark; a run there that reuses it for fewer documents makes the same
+    sketches.
+    """
     texts = texts_in_two_languages()
     metrics = ran(spark, write(tmp_path, texts), tmp_path / "first", WORDS)
     expected = counted(texts)
@@ -103,6 +106,11 @@ def test_a_lexicon_is_counted_saved_and_taken_again(spark: SparkSession, tmp_pat
     assert made["stop"] == made["empty"] == set()
     assert metrics["rows"]["pairs"] >= 6
     assert f"{len(lexicon)} of " in summarise(RunMetrics.read(metrics), str(tmp_path / "first"))
+
+    ran(spark, str(tmp_path / "pages.jsonl"), tmp_path / "there", WORDS, is_local=False)
+    assert sorted_tables(tmp_path / "there") == sorted_tables(tmp_path / "first")
+    there = pq.read_table(tmp_path / "there" / "lexicon").to_pydict()
+    assert dict(zip(there["term"], zip(there["occurrences"], there["documents"], strict=True), strict=True)) == expected
 
     fewer = tmp_path / "fewer"
     fewer.mkdir()
