@@ -17,6 +17,7 @@ from nddup.settings.load import load_config
 from nddup.spark.session import SMALL
 from scripts.standalone import ROOT, Cluster
 from tests.finished_runs import sorted_tables
+from tests.samples_by_night import first
 
 pytestmark = pytest.mark.cluster
 
@@ -31,10 +32,10 @@ MOUNT = "fs.viewfs.mounttable.lake.link."
 VIEW = "org.apache.hadoop.fs.viewfs"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A master and two workers; a test kills one of them."""
-    with Cluster(tmp_path_factory.mktemp("cluster"), workers=2) as running:
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A master and two workers; the test kills one of them."""
+    with Cluster(tmp_path, workers=2) as running:
         yield running
 
 
@@ -87,6 +88,7 @@ def packed() -> Path:
     return ROOT / "dist" / "nddup-deps.tar.gz"
 
 
+@pytest.mark.nightly
 def test_the_package_holds_all_but_spark(packed: Path) -> None:
     """The package holds nddup, its compiled kernels and the libraries they import, but not Spark nor scipy."""
     unpacked = igzip.open(packed)  # type: ignore[no-untyped-call] # isal has no types
@@ -99,25 +101,29 @@ def test_the_package_holds_all_but_spark(packed: Path) -> None:
     assert not any(name.split("/")[0] in {"pyspark", "py4j", "scipy"} for name in names)
 
 
-def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
-    cluster: Cluster, sample: Path, local: dict[str, list[str]], packed: Path
+@pytest.mark.parametrize("code", first(1, ["of this folder", "packed"]))
+def test_a_cluster_of_dying_machines_gives_the_tables_of_the_embedded_engine(
+    cluster: Cluster, sample: Path, local: dict[str, list[str]], code: str, request: pytest.FixtureRequest
 ) -> None:
     """
-    Executors that have only the archive, on `s3a://` paths, give the embedded engine's tables as machines die.
+    Executors, also with nothing but the archive, on `s3a://` paths, give the embedded engine's tables as machines die.
 
     The file system is Hadoop's view of a folder: it proves that no path is taken for a local one, not how S3 behaves.
     One whole worker is killed when the documents are written; its executor and the files that this held die with it.
     """
-    events, root = sample.parent / "events", sample.parent
-    notes = root / "packed" / "_stages"
+    events, root, output = sample.parent / f"events {code}", sample.parent, code.replace(" ", "-")
+    notes = root / output / "_stages"
     events.mkdir()
+    conf = {"spark.executorEnv.PYTHONPATH": str(ROOT)}
+    if code == "packed":
+        archive = request.getfixturevalue("packed")
+        conf = {"spark.archives": f"{archive}#deps", "spark.executorEnv.PYTHONPATH": "./deps"}
     job = cluster.submit(
-        [str(ROOT / "jobs" / "dedup.py"), "s3a://lake/data/pages", "--output", "s3a://lake/data/packed",
+        [str(ROOT / "jobs" / "dedup.py"), "s3a://lake/data/pages", "--output", f"s3a://lake/data/{output}",
          "--log-format", "json", "--set", NO_REPORT, "--set", "spark.sql.shuffle.partitions=2"],  # given: many tasks
         conf={
             **SMALL,
-            "spark.archives": f"{packed}#deps",
-            "spark.executorEnv.PYTHONPATH": "./deps",
+            **conf,
             "spark.hadoop.fs.s3a.impl": f"{VIEW}.ViewFileSystemOverloadScheme",
             "spark.hadoop.fs.viewfs.overload.scheme.target.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
             f"spark.hadoop.{MOUNT}/data": root.as_uri(),
@@ -134,12 +140,13 @@ def test_packed_code_and_dying_machines_give_the_tables_of_the_embedded_engine(
     finally:
         finish(cluster, job)
 
-    assert rows(root / "packed") == local
+    assert rows(root / output) == local
     assert cluster.alive() == 1
     assert "near-duplicate pairs" in cluster.log()  # the summary of the script for spark-submit
     assert_stages_are_logged(cluster.log())
     assert_jobs_are_described(next(events.glob("app-*")))
-    assert len(list(cluster.folder.glob("work/*/app-*/*/deps/nddup"))) >= 2  # of two executors
+    packages = "deps/nddup" if code == "packed" else "stderr"
+    assert len(list(cluster.folder.glob(f"work/*/app-*/*/{packages}"))) >= 2  # of two executors
 
 
 def assert_stages_are_logged(log: str) -> None:
