@@ -8,7 +8,7 @@ wait here and there for seconds without a word. So they are compiled beforehand,
 those of a run at default settings, which a first run waits for, or all.
 
 A file in a folder that holds kernels says which were, for one version of nddup, Numba and Python, and one level of CPUs
-if NUMBA_CPU_NAME names it; it holds a digest of the sources, as two builds may have one version. Only the standard
+if NUMBA_CPU_NAME names it; its name has a digest of the sources, as two builds may have one version. Only the standard
 library is imported here: the processes that compile load while this one does.
 """
 
@@ -102,20 +102,14 @@ def compile_once(steps: Steps, parts: Sequence[str] = ()) -> float:
 
 
 def _missing(parts: Sequence[str]) -> list[str]:
-    folders, sources = [Path(folder.path) for folder in _folders()], _digest()
-    return [part for part in parts or PARTS if not any(_holds(folder / _stamp(part), sources) for folder in folders)]
-
-
-def _holds(stamp: Path, sources: str) -> bool:
-    with suppress(OSError):
-        return stamp.read_bytes() == sources.encode()
-    return False
+    folders = _folders()
+    return [part for part in parts or PARTS if not any(Path(folder.path, _stamp(part)).exists() for folder in folders)]
 
 
 @cache
 def _digest() -> str:
     """Return a digest of the modules of ROOMS; in a zip archive these are not read, and it is the same for each."""
-    found = hashlib.blake2b(digest_size=16)
+    found = hashlib.blake2b(digest_size=8)
     for room in ROOMS:
         for file in sorted((Path(__file__).parents[1] / room).glob("*.py")):
             found.update(file.name.encode() + file.read_bytes())
@@ -124,7 +118,9 @@ def _digest() -> str:
 
 def _stamp(part: str) -> str:
     level = "".join(f"-{name}" for name in [os.environ.get("NUMBA_CPU_NAME")] if name)  # else this machine's
-    return f"compiled-{part[1:]}-{__version__}-numba{version('numba')}-{sys.implementation.cache_tag}{level}"
+    return (
+        f"compiled-{part[1:]}-{__version__}-{_digest()}-numba{version('numba')}-{sys.implementation.cache_tag}{level}"
+    )
 
 
 def _folders() -> list[KernelFolder]:
@@ -148,7 +144,7 @@ def _compile(folder: Path, steps: Steps, missing: Sequence[str]) -> None:
             if parts := [part for part in together if part in missing]:
                 _call_apart(folder, parts, progress_fd)
             for part in parts:
-                (folder / _stamp(part)).write_text(_digest(), encoding="ascii")
+                (folder / _stamp(part)).touch()
 
 
 def _call_apart(folder: Path, names: Sequence[str], progress_fd: int) -> None:

@@ -4,7 +4,7 @@
     nodes, words  --take_joined-->               those that the keep-list joins
                   --keep_alone-->                KEEP of all others
 
-Where nine in ten documents are alone, the keep-list shuffles a tenth of its bytes.
+Of 300,000 sketches, 30 % in families, the keep-list shuffles 48 bytes each, not 208.
 """
 
 from collections.abc import Iterator

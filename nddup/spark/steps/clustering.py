@@ -41,7 +41,8 @@ FEW_EDGES = 1_000_000
 """Maximum number of edges of a graph that is made without tables of its own."""
 
 MANY = 200_000
-"""Documents from which on those that are alone are told by a job of their own: of fewer the bytes cost less."""
+"""Documents beside the nodes of the graph, from which on those that are alone are told by a job of their own: of fewer
+the bytes cost less."""
 
 STORED_DOCUMENT = 1_000
 """Bytes of the inputs for each document before any is read: as of a text of 150 words, or of a compressed page."""
@@ -336,7 +337,7 @@ def _save_keep(job: Job, documents: Documents, built: Saved) -> Saved:
     if (kept := job.find("keep")) is not None:
         return kept
     replacing, counts = replacing_of(job.config), {"kept": "count_if(kept)"}
-    if replacing.is_guarded or documents.rows < MANY or 2 * built.rows > documents.rows:
+    if replacing.is_guarded or documents.rows - built.rows < MANY:
         return job.save("keep", list_kept(job.engine, replacing), counts)
 
     count = alone.words_for(documents.rows)
