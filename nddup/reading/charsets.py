@@ -2,6 +2,7 @@
 
     canonical_charset   a label as written in documents and settings ("win-1251", "utf8")  -> the Python codec
     file_encoding       first bytes of a file                   -> codec, length of the byte order mark
+    shown_encoding      those bytes, the codec declared         -> the codec that they show, if it is another
     find_encoding       bytes, charset of the caller  -> Encoded: the text only if a decision needed it
     decode_content      bytes, charset of the caller  -> Decoded: text, encoding, and the bytes that cannot be decoded
     has_characters, take_marks, decode_anyway   the checks and fallbacks that readers share
@@ -107,6 +108,8 @@ DETECTION_BYTES = 4096  # bytes of such words given to the detector; 1024 and 16
 SURE = 0.25  # confidence from which the detector was right about texts of 100 and more letters of 60 languages
 
 FEW_LETTERS = 40  # non-ASCII bytes below which ISO 8859-5 and cp866 are not detected
+
+SURE_OF_UTF_8 = 12  # bytes beyond ASCII: of 100,000 runs of six characters in Han, kana and Hangul none was UTF-8 too
 
 FEW_HAN = 8  # characters of Han from which bytes may be UTF-16 without a mark
 
@@ -381,7 +384,7 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
     charset given by the caller; the charset that the document declares (XML declaration, <meta>) in its first 4 KB; one
     with escape sequences (ISO-2022, HZ); UTF-8; the detected one. A charset *fits* if it is known and at most one in
     ten non-ASCII bytes cannot be decoded. So a wrong declaration is skipped, while a page with a few damaged bytes is
-    read as declared. A charset of one byte a character does not fit bytes beyond ASCII that are valid UTF-8, and none
+    read as declared. No other charset fits bytes beyond ASCII that are valid UTF-8, if they are not very few, and none
     but ISO-2022 fits its escape sequences.
 
     Args:
@@ -412,10 +415,9 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
         return Encoded(raw, "ascii", None)
 
     escaped = _detect_escapes(raw) if may_escape else None
-    if (given in SINGLE_BYTE or (given is None and declared_charset(raw) in SINGLE_BYTE)) and not raw.isascii():
-        # Text of one byte a character is hardly ever valid UTF-8, but mail and pages of UTF-8 are often declared so.
-        given = "utf-8" if _is_utf8(raw) else given
     declared = declared_charset(raw)
+    if _is_utf8_as(given or declared, raw):
+        given = "utf-8"
     likely: tuple[str | None, ...] = (given, declared, escaped, "utf-8")
     if escaped is not None and escaped != "hz" and not {given, declared} & _OF_ESCAPES and _is_whole(raw, escaped):
         likely = (escaped,)  # whatever is declared: in no other charset do such sequences occur
@@ -432,12 +434,40 @@ def _is_whole(raw: bytes, encoding: str) -> bool:
     return not decoded.lost and not decoded.text.isascii()
 
 
-def _is_utf8(raw: bytes) -> bool:
+def _is_utf8_as(encoding: str | None, raw: bytes) -> bool:
+    """Return whether bytes beyond ASCII are UTF-8, and so hardly in the encoding that they are declared to be in.
+
+    Mail and pages of UTF-8 are often declared so. The last character may be cut.
+    """
+    length = len(raw.translate(None, _ASCII))
+    least = 1 if encoding in SINGLE_BYTE else SURE_OF_UTF_8
+    if encoding in (None, "utf-8", *WIDE) or length < least:
+        return False
     try:
-        raw.decode()
+        codecs.getincrementaldecoder("utf-8")().decode(raw)
     except UnicodeDecodeError:
         return False
     return True
+
+
+def shown_encoding(head: bytes, encoding: str = "utf-8") -> str:
+    """Return the codec of a file by its first bytes, where they contradict the one that it declares, or UTF-8.
+
+    Bytes that are UTF-8 are so whatever is declared. Where most bytes beyond ASCII are not, the encoding is detected,
+    if they are many, or all of the file: a stray one says nothing of what follows.
+
+    Example:
+        >>> shown_encoding('{"text": "Старый архив города"}'.encode("cp1251"))
+        'cp1251'
+    """
+    start = head[: 4 * DETECTION_WINDOW]
+    length = len(start.translate(None, _ASCII))
+    if not length or encoding in WIDE:
+        return encoding
+    if encoding != "utf-8":
+        return "utf-8" if _is_utf8_as(encoding, start) else encoding
+    is_told = length >= FEW_LETTERS or len(head) < 4 * DETECTION_WINDOW
+    return _detect(start)[0] if is_told and 2 * decode_anyway(start, encoding).replaced > length else encoding
 
 
 def has_characters(data: bytes, encoding: str) -> bool:

@@ -13,7 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, BinaryIO, NamedTuple
 
-from nddup.reading.charsets import canonical_charset, decode_content, wide_without_mark
+from nddup.reading.charsets import (
+    WIDE,
+    canonical_charset,
+    decode_anyway,
+    decode_content,
+    shown_encoding,
+    wide_without_mark,
+)
 from nddup.reading.csv_rows import find_dialect, read_csv
 from nddup.reading.formats import FILE_KINDS, FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.mail import read_mail, starts_as_mail
@@ -222,6 +229,8 @@ def _csv_head(head: bytes, declared: Format, options: Mapping[str, Any], why: st
     decoded = decode_content(head, charset)
     encoding = canonical_charset(charset) if charset else decoded.encoding
     encoding = "utf-8" if encoding in (None, "ascii") else str(encoding)
+    if not (charset or head.isascii() or encoding in WIDE):
+        decoded = decode_anyway(head, encoding := shown_encoding(head))
     if head.startswith(b"\xef\xbb\xbf"):
         encoding = "utf-8-sig"
     elif head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nddup.reading.charsets import file_encoding
+from nddup.reading.charsets import file_encoding, shown_encoding
 from nddup.reading.chats import is_chat
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
 from nddup.reading.xml_cutting import holds_separators
@@ -80,7 +80,7 @@ def read_head(
         raise NoRecordsError("the file is empty")
 
     given = charset if format is None or not FORMATS[format].has_own_charset else None
-    encoding, mark = file_encoding(head, given)
+    encoding, mark = _encoding_of(head, given)
     text = head[mark:].decode(encoding, "replace")
     settings = _settings(record, id, url, content)
     if format in (None, "jsonl") and _ARRAY.match(text):
@@ -93,8 +93,9 @@ def read_head(
     if not shape.elements or not is_xml:
         raise FormatError(f"neither XML nor JSON lines; {SETTINGS}; input.format=text reads each file as a document")
     name, why = (format, "input.format") if format else _detect(shape, record)
-    if given and FORMATS[name].has_own_charset:  # in the format detected, the setting is for the content, not the file
-        encoding, mark = file_encoding(head, None)
+    own = file_encoding(head) if FORMATS[name].kind == "sgml" else _encoding_of(head, None)
+    if FORMATS[name].has_own_charset and own != (encoding, mark):  # what was given is for the content, not the file
+        encoding, mark = own
         text = head[mark:].decode(encoding, "replace")
         shape = scan(text)
 
@@ -103,6 +104,12 @@ def read_head(
         return _sgml_head(text, declared, encoding, why)
     found = _xml_head(shape, _complete(declared, shape), encoding, why)
     return replace(found, is_indivisible=holds_separators(head[mark:], found))
+
+
+def _encoding_of(head: bytes, given: str | None) -> tuple[str, int]:
+    """Return the encoding of a file and the length of its mark; without a setting and a mark, as its bytes show it."""
+    encoding, mark = file_encoding(head, given)
+    return encoding if given or mark else shown_encoding(head, encoding), mark
 
 
 def _settings(

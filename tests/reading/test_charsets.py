@@ -11,7 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nddup.reading.charsets import Decoded, canonical_charset, declared_charset, decode_content, find_encoding
+from nddup.reading.containers import container_head
+from nddup.reading.detect import read_head
 from nddup.reading.markup import strip_markup
+from nddup.reading.records import record_text
 from tests.places import SHARED
 from tests.reading.record_files import records_of
 
@@ -118,6 +121,53 @@ def test_wrong_declaration_falls_through(label: str) -> None:
 
     assert decoded.text.endswith(RUSSIAN)
     assert decoded.encoding == "cp1251"
+
+
+@pytest.mark.parametrize("label", ["gb2312", "shift_jis", "big5", "euc-jp", "euc-kr", "windows-1251", "iso-8859-15"])
+@pytest.mark.parametrize(
+    "text", [ARCHIVE, "这是一个用于测试的中文文件。", "これは試験のための文書です。", "Grüße, Äpfel, Öl, süß, für Köln"]
+)
+def test_utf_8_is_read_as_such_whatever_is_declared(label: str, text: str) -> None:
+    """A page or a letter in UTF-8 under the label of an old charset, whole or cut inside a character."""
+    assert decode_content(text.encode(), label) == Decoded(text, "utf-8")
+    assert decode_content(text.encode()[:-1], label).text.startswith(text[:-1])
+    assert decode_content(f"<meta charset={label}>{text}".encode()).text.endswith(text)
+
+
+def test_a_few_bytes_are_read_as_declared() -> None:
+    """They may be UTF-8 by chance."""
+    assert decode_content("眉".encode("gbk"), "gb2312").text == "眉"
+    assert decode_content("眉".encode("gbk"), "utf-8").text == "ü"
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "label"),
+    [(ARCHIVE, "cp1251", ""), (ARCHIVE, "koi8-r", "utf-8"), (ARCHIVE, "utf-8", "windows-1251"),
+     (ARCHIVE, "utf-8", "gbk"), ("これは試験のための文書です。" * 3, "cp932", ""), (ARCHIVE, "cp866", "cp866")],
+)  # fmt: skip
+def test_a_file_in_another_encoding_than_it_declares(text: str, codec: str, label: str) -> None:
+    """JSON lines, a table and XML that declare none, or another, give the text; what a record declares is its own."""
+    declaration = f'<?xml version="1.0" encoding="{label}"?>' if label else ""
+    xml = "".join(f"<document><id>{number}</id><text>{text}</text></document>" for number in "12")
+    files = [f"{declaration}<docs>{xml}</docs>"]
+    if not declaration:
+        files.append("".join(json.dumps({"id": n, "text": text}, ensure_ascii=False) + "\n" for n in "12"))
+        head = container_head(f"id,text\n1,{text}\n".encode(codec), "a.csv", None, {})
+        assert head is not None
+        assert head.encoding == codec
+    for file in files:
+        assert [record_text(record) for record in records_of(file.encode(codec))] == [text, text], file
+
+
+def test_a_stray_byte_at_its_start_says_nothing_of_a_file() -> None:
+    """It is one U+FFFD, where a long file may hold any text of UTF-8 behind its head; a short file is known whole."""
+    long = b'{"id": 1, "text": "caf\xe9 %s"}\n' % (b"x" * (1 << 18))
+    rows = b"id,text\n1,caf\xe9 %s\n" % (b"x" * (1 << 18))
+    assert read_head(long).encoding == "utf-8"
+    assert read_head(b'{"id": 1, "text": "caf\xe9"}').encoding == "iso8859-2"
+    table = container_head(rows, "a.csv", None, {})
+    assert table is not None
+    assert table.encoding == "utf-8"
 
 
 def test_declared_utf_16_that_reads_as_ascii() -> None:
