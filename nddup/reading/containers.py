@@ -16,12 +16,12 @@ from typing import Any, BinaryIO, NamedTuple
 from nddup.reading.charsets import (
     WIDE,
     canonical_charset,
-    decode_anyway,
     decode_content,
     shown_encoding,
     wide_without_mark,
 )
 from nddup.reading.csv_rows import find_dialect, read_csv
+from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FILE_KINDS, FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.mail import read_mail, starts_as_mail
 from nddup.reading.outcomes import Record, Reject

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from nddup.reading.charsets import EACH_BYTE, take_marks
+from nddup.reading.decoding import EACH_BYTE, take_marks
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, make_record, unread_of
 from nddup.reading.page_limits import MAX_PARTS

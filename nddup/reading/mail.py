@@ -25,7 +25,8 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from nddup.reading.charsets import EACH_BYTE, canonical_charset, decode_content, find_encoding, take_marks
+from nddup.reading.charsets import canonical_charset, decode_content, find_encoding
+from nddup.reading.decoding import EACH_BYTE, take_marks
 from nddup.reading.mail_parts import PAGE_TYPES, data_of, is_base64, is_text, join_lines
 from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Unread, clean_id, decode_base64, excerpt, make_record

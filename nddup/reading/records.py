@@ -21,8 +21,9 @@ from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 from nddup.ground.shown import JsonValue
-from nddup.reading.charsets import decode_anyway, find_encoding
+from nddup.reading.charsets import find_encoding
 from nddup.reading.chats import left_of, said_in, texts_of, unread_parts
+from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FieldKind, FileHead, split_field
 from nddup.reading.markup import main_text, read_unknown, strip_markup
 from nddup.reading.outcomes import (

@@ -22,7 +22,8 @@ from operator import itemgetter
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-from nddup.reading.charsets import MARKS, decode_anyway, find_encoding
+from nddup.reading.charsets import MARKS, find_encoding
+from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FileHead
 from nddup.reading.markup import begins_as_page
 from nddup.reading.outcomes import Record, Value

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.reading.charsets import MARKS, decode_anyway, unit_of
+from nddup.reading.charsets import MARKS, unit_of
+from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FILE_KINDS, FileHead, Kind
 from nddup.reading.mail import count_messages, cut_mail
 from nddup.reading.outcomes import Reject

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nddup.errors import first_line
-from nddup.reading.charsets import EACH_BYTE, take_marks
 from nddup.reading.chats import chats_of, with_texts
 from nddup.reading.csv_rows import Lines, dialect_of, read_rows
+from nddup.reading.decoding import EACH_BYTE, take_marks
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject, Value
 from nddup.reading.parquet_rows import (

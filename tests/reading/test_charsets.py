@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nddup.reading.charsets import Decoded, canonical_charset, declared_charset, decode_content, find_encoding
+from nddup.reading.charsets import canonical_charset, declared_charset, decode_content, find_encoding
 from nddup.reading.containers import container_head
+from nddup.reading.decoding import Decoded
 from nddup.reading.detect import read_head
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import record_text

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from nddup.reading.charsets import (
     SINGLE_BYTE,
-    Decoded,
     canonical_charset,
     declared_charset,
     decode_content,
     find_encoding,
     has_characters,
 )
+from nddup.reading.decoding import Decoded
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, read_encoded, read_text
 
