@@ -229,14 +229,14 @@ def _csv_head(head: bytes, declared: Format, options: Mapping[str, Any], why: st
     decoded = decode_content(head, charset)
     encoding = canonical_charset(charset) if charset else decoded.encoding
     encoding = "utf-8" if encoding in (None, "ascii") else str(encoding)
-    if not (charset or head.isascii() or encoding in WIDE):
-        decoded = decode_anyway(head, encoding := shown_encoding(head))
     if head.startswith(b"\xef\xbb\xbf"):
         encoding = "utf-8-sig"
     elif head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         encoding = "utf-32"
     elif head.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
+    elif not (charset or head.isascii() or encoding in WIDE):
+        decoded = decode_anyway(head, encoding := shown_encoding(head))
 
     text = decoded.text.lstrip("\r\n")
     first = next(io.StringIO(text, newline=""), "")  # up to a carriage return, a line feed, or both, as rows end

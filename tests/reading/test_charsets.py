@@ -169,6 +169,9 @@ def test_a_stray_byte_at_its_start_says_nothing_of_a_file() -> None:
     table = container_head(rows, "a.csv", None, {})
     assert table is not None
     assert table.encoding == "utf-8"
+    marked = container_head("\ufeffid,text\n1,да\n".encode(), "a.csv", None, {})
+    assert marked is not None
+    assert (marked.encoding, marked.format.id) == ("utf-8-sig", "id")
 
 
 def test_declared_utf_16_that_reads_as_ascii() -> None:
