@@ -52,6 +52,9 @@ _HEADER_END = re.compile(rb"\n\r?\n|\nWARC/")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~\w-]++)[ \t]*+:")
 _STATUS = re.compile(rb"HTTP/|[A-Z]++(?:/[\d.]++)?[ \t]++\d{3}\b")
+_INTERIM = re.compile(rb"HTTP/[\d.]++[ \t]++(?:1\d\d\b|200 Connection established)", re.IGNORECASE)
+"""The header of a server or a proxy that another header follows: that of the answer."""
+
 _CODE = re.compile(rb"\S{1,20}+[ \t]++(\d{3})\b")
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
 _TEXTS = re.compile(
@@ -60,6 +63,9 @@ _TEXTS = re.compile(
     re.IGNORECASE,
 )
 """Content types of documents. Styles and scripts are none, as in a folder of pages; nor are answers of name servers."""
+
+_NO_TYPE = re.compile(r"\s*(?:(?:unknown|application)/unknown|\*/\*|[^/;]*)\s*(?:;|$)", re.IGNORECASE)
+"""Content types of servers that know none. Source: https://mimesniff.spec.whatwg.org/#sniffing-an-unknown-mime-type"""
 
 ARC_START = b"filedesc://"
 """How an ARC file begins.
@@ -404,20 +410,23 @@ def _parse(chunk: bytes, max_record: int, wanted: Wanted, offset: int | None) ->
     start, warc = _split_header(chunk)
     doc_id = (_first(warc, "warc-trec-id") or _first(warc, "warc-record-id")).strip("<> \t")
     about, encodings, charset, status = warc, list[str](), None, None
-    if is_http := _first(warc, "content-type").lower().startswith("application/http"):
+    if _first(warc, "content-type").lower().startswith("application/http"):
         http = _after_http(chunk, start)
+        while _INTERIM.match(chunk, start) and chunk.startswith(b"HTTP/", http):
+            start, http = http, _after_http(chunk, http)
         code = _CODE.match(chunk, start)
         status = int(code[1]) if code and http > start else None
         about, start = _fields_of(chunk[start:http]), http
         names = [*about.get("content-encoding", ()), *about.get("transfer-encoding", ())]
         encodings = [name.strip() for several in names for name in several.split(",")]
-    content_type = _type_of(_first(about, "content-type"), _first(warc, "warc-identified-payload-type"))
+    declared = _first(about, "content-type")
+    content_type = _type_of(declared, _first(warc, "warc-identified-payload-type"))
     capture = _capture_of(warc, status, content_type, offset)
     policy = tuple(_first(warc, name.lower()) or _first(about, name.lower()) or None for name in wanted.policy)
 
     if refused := _refusal_of(warc, capture, content_type, wanted):
         return Reject(*refused, excerpt(chunk), clean_id(doc_id) or None, capture, policy)
-    if is_http and (match := _CHARSET.search(content_type)):
+    if match := _CHARSET.search(declared):
         charset = match[1].strip()
 
     try:
@@ -442,8 +451,9 @@ def _parse(chunk: bytes, max_record: int, wanted: Wanted, offset: int | None) ->
 def _type_of(declared: str, identified: str) -> str:
     """Return the content type of a payload: what the archive identified, where the declared type is missing or wrong.
 
-    It is taken to be wrong if it is that of no document, or of a plain text.
+    It is taken to be wrong if it is that of no document, or of a plain text; what is no type is none, as in a browser.
     """
+    declared = "" if _NO_TYPE.match(declared) else declared.lstrip(" \"'")
     is_doubtful = not declared.strip() or not _TEXTS.match(declared) or declared.lower().startswith("text/plain")
     return identified if identified.strip() and is_doubtful and _TEXTS.match(identified) else declared
 

@@ -201,6 +201,11 @@ def test_segments_are_joined_or_said_to_be_missing() -> None:
         ("", "", b"<?xml version='1.0'?><feed><p>a</p><p>b</p></feed>", "a b"),
         ("application/xml", "", b"<a><b>not well formed", "not well formed"),
         ("image/svg+xml", "", b"<svg/>", "not text"),
+        ("html", "", b"<html><p>a<p>b", "a b"),
+        ("unknown/unknown; charset=koi8-r", "", "<html><p>да<p>нет".encode("koi8-r"), "да нет"),
+        ("*/*", "text/html", b"<p>a<p>b", "a b"),
+        ('"text/html; charset=koi8-r"', "", "<p>да<p>нет".encode("koi8-r"), "да нет"),
+        ("image", "", b"\x89PNG\r\n\x1a\n\0", "not text"),
     ],
 )
 def test_media_types(declared: str, identified: str, payload: bytes, text: str) -> None:
@@ -211,6 +216,27 @@ def test_media_types(declared: str, identified: str, payload: bytes, text: str) 
     )
 
     assert [" ".join(one.split()) for one in told(read(record))] == [text]
+
+
+def test_headers_before_that_of_the_answer() -> None:
+    """A server's 100 and 103, and a proxy's 200, are no answer: the status and the page are those that follow."""
+    first = ["HTTP/1.1 100 Continue", "HTTP/1.1 103 Early Hints\r\nLink: </a>", "HTTP/1.0 200 Connection established"]
+    data = b"".join(block(n, f"{head}\r\n\r\n".encode() + page("да", "koi8-r")) for n, head in enumerate(first))
+    data += block(3, b"HTTP/1.1 100 Continue\r\n\r\n" + page("one").replace(b"200 OK", b"404 No"))
+    data += block(4, b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nHTTP/1.1 200 is the status of success")
+
+    found = read(data)
+
+    assert told(found) == ["да", "да", "да", "one", "HTTP/1.1 200 is the status of success"]
+    assert [one.capture and one.capture.status for one in found] == [200, 200, 200, 404, 200]
+
+
+@pytest.mark.parametrize("kind", ["resource", "conversion"])
+def test_the_charset_of_a_record_without_http(kind: str) -> None:
+    """It is in the content type of the record: a short text would not show it."""
+    found = read(block(1, "на".encode("koi8-r"), kind, "text/plain; charset=koi8-r"))
+
+    assert told(found) == ["на"]
 
 
 def test_what_an_archive_cut_is_counted_as_unread() -> None:
