@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 
 from nddup.reading.charsets import canonical_charset, decode_content, find_encoding
 from nddup.reading.decoding import EACH_BYTE, take_marks
-from nddup.reading.mail_parts import PAGE_TYPES, data_of, is_base64, is_text, join_lines
+from nddup.reading.mail_parts import PAGE_TYPES, STYLE_TYPES, data_of, is_base64, is_text, join_lines, raw_of
 from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Unread, clean_id, decode_base64, excerpt, make_record
 from nddup.reading.records import content_fingerprint
@@ -434,7 +434,7 @@ def _decode_raw(text: str, found: _Message) -> str:
 
 
 def _parts_of(part: Message) -> list[Message]:
-    payload = part.get_payload()
+    payload = part.get_payload() if part.is_multipart() else []
     return [one for one in payload if isinstance(one, Message)] if isinstance(payload, list) else []
 
 
@@ -451,7 +451,10 @@ def _add_parts(part: Message, found: _Message, depth: int) -> None:
         _add_better(parts, found, depth)
     else:
         for one in parts:
-            _add_parts(one, found, depth)
+            if kind == "multipart/related" and one.get_content_type() in STYLE_TYPES:
+                found.leave(data_of(one)[0])
+            else:
+                _add_parts(one, found, depth)
     _leave_outside(part, found)
 
 
@@ -466,7 +469,7 @@ def _leave_outside(part: Message, message: _Message) -> None:
 def _add_message(part: Message, inner: Message, found: _Message, depth: int) -> None:
     """Add a message inside a message: a line for it, and later a record of its own."""
     if is_base64(part) and not inner.keys():
-        data = decode_base64(str(inner.get_payload()))
+        data = decode_base64(raw_of(inner).decode("latin-1"))
         inner = (_parse(data) if data else None) or inner
     _add_name(_name_of(part, found), part.get_content_type(), found)
     is_whole = part.get_content_type() in ("message/rfc822", "message/global", "message/news")
@@ -478,8 +481,8 @@ def _add_message(part: Message, inner: Message, found: _Message, depth: int) -> 
 
 def _as_bytes(message: Message) -> bytes:
     rows = [f"{name}:{value}" for part in message.walk() for name, value in part.raw_items()]
-    payloads = [payload for part in message.walk() if isinstance(payload := part.get_payload(), str)]
-    return "\0".join([*rows, *payloads]).encode("utf-8", "surrogatepass")
+    payloads = [raw_of(part) for part in message.walk() if not part.is_multipart()]
+    return b"\0".join([*(row.encode("utf-8", "surrogatepass") for row in rows), *payloads])
 
 
 def _add_better(forms: list[Message], found: _Message, depth: int) -> None:

@@ -8,13 +8,14 @@ Sources: RFC 2045 (encodings), RFC 3676 (flowed text).
 """
 
 import binascii
+import quopri
 import re
 from email.message import Message
 from typing import Final
 
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/= \t\r]|[^ \t][ \t]+[^ \t\r]")
 _BLANKS = b" \t\r\n"
-_BLANKS_AFTER_SIGN = re.compile(r"=[ \t]++(?=\r?$)", re.MULTILINE)
+_BLANKS_AFTER_SIGN = re.compile(rb"=[ \t]++(?=\r?$)", re.MULTILINE)
 """What a relay puts behind the sign with which a line goes on."""
 
 _SOFT_BREAK = re.compile(r"(?<!^--) \r?\n(?!>) ?", re.MULTILINE)
@@ -32,29 +33,41 @@ _UNTEXT_TYPES: Final = frozenset({"text/rtf", "text/x-vcard", "text/vcard"})
 PAGE_TYPES: Final = frozenset(
     {"text/html", "application/xhtml+xml", "text/x-amp-html", "text/enriched", "text/richtext"}
 )
+STYLE_TYPES: Final = frozenset({"text/css", "text/javascript", "application/javascript", "application/x-javascript"})
+"""What belongs to a page, as in one that a browser saved in a single file (MHTML), and is no text of it."""
 _DOCUMENTS: Final = (b"%PDF", b"{\\rtf", b"%!PS")
 """How documents begin that are no text, whatever type is declared: RTF is often sent as `text/richtext`."""
 
 
-def _is_quoted(part: Message) -> bool:
-    return str(part.get("Content-Transfer-Encoding", "")).lower() == "quoted-printable"
+def _encoding_of(part: Message) -> str:
+    return str(part.get("Content-Transfer-Encoding", "")).lower()
 
 
 def is_base64(part: Message) -> bool:
     """Return whether the header of a part says that it is base64."""
-    return str(part.get("Content-Transfer-Encoding", "")).lower() == "base64"
+    return _encoding_of(part) == "base64"
+
+
+def raw_of(part: Message) -> bytes:
+    """Return the bytes of a part that holds no others as they stand, and forget its encoding.
+
+    Python would decode them by their charset: bytes beyond ASCII in quoted-printable would be lost, and some labels and
+    parameters (RFC 2231) raise errors.
+    """
+    del part["Content-Transfer-Encoding"]
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""
 
 
 def data_of(part: Message) -> tuple[bytes, bool]:
     """Return the decoded bytes of a part that holds no others, and whether they were base64."""
-    was_base64 = is_base64(part)
-    if was_base64:  # which Python decodes up to the first padding, without what is none
-        del part["Content-Transfer-Encoding"]
-    elif isinstance(payload := part.get_payload(), str) and "=" in payload and _is_quoted(part):
-        part.set_payload(_BLANKS_AFTER_SIGN.sub("=", payload))
+    encoding = _encoding_of(part)
+    if encoding == "quoted-printable":
+        return quopri.decodestring(_BLANKS_AFTER_SIGN.sub(b"=", raw_of(part))), False
+    if encoding == "base64":  # which Python decodes up to the first padding, without what is none
+        return _decode_lines(raw_of(part)), True
     data = part.get_payload(decode=True)
-    known = data if isinstance(data, bytes) else b""
-    return _decode_lines(known) if was_base64 else known, was_base64
+    return data if isinstance(data, bytes) else b"", False
 
 
 def _decode_lines(data: bytes) -> bytes:

@@ -158,6 +158,36 @@ def test_an_encoding_is_known_by_its_word_and_its_bytes(encoding: str, body: str
 
 
 @pytest.mark.parametrize(
+    "label", ["; charset=utf-8", "", "; charset*=us-ascii'en'utf-8", "; charset=idna", "; charset=\0"]
+)
+@pytest.mark.parametrize("encoding", ["8bit", "quoted-printable", "7bit"])
+def test_bytes_beyond_ascii_are_those_of_the_text(label: str, encoding: str) -> None:
+    """Whatever the part says of them: their charset, in a parameter of RFC 2231 too, or that there are none."""
+    head = f"Content-Type: text/plain; charset{label}\nContent-Transfer-Encoding: {encoding}\n\n"
+    body = RUSSIAN.replace(" ", "=20", 1) + " =\nсегодня" if encoding == "quoted-printable" else f"{RUSSIAN} сегодня"
+
+    assert record_text(one(f"{head}{body}\n".encode())) == f"{RUSSIAN} сегодня"
+
+
+def test_two_messages_that_are_not_read_differ_by_their_bytes() -> None:
+    """The fingerprint covers each byte of what lies too deep, or is of no known type."""
+    texts = [f"Content-Type: message/partial; id=a\n\nSubject: x\n\n{text}\n".encode() for text in ("да", "но")]
+
+    assert content_fingerprint(one(texts[0])) != content_fingerprint(one(texts[1]))
+
+
+def test_styles_of_a_page_in_one_file_are_no_text() -> None:
+    """Of a page saved as MHTML the text is read; a style or a script beside it is counted."""
+    saved = multipart("related", MIMEText("<p>one</p>", "html"), MIMEText("p { color: red }", "css"))
+    saved["Subject"] = "Page"
+    mixed = multipart("mixed", MIMEText("see"), MIMEText("red", "css"))
+
+    assert record_text(one(bytes(saved))).split() == ["Page", "one"]
+    assert one(bytes(saved)).unread.parts == 1
+    assert record_text(one(bytes(mixed))).split() == ["see", "red"]
+
+
+@pytest.mark.parametrize(
     ("header", "body", "words"),
     [
         ('Content-Type: text/plain; format="Flowed"; DelSp=YES', "lon \ng wor \n d\n> a \n> b\n-- \nme", "long word"),
