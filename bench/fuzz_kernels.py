@@ -26,7 +26,7 @@ from bench import fuzz_samples as made
 from bench.fuzz_samples import TOKENS, mutate
 from nddup.against.find_hits import find_hits, find_possible
 from nddup.against.shingle_table import make_filter, make_known
-from nddup.ground import arrays
+from nddup.ground import kernels
 from nddup.matching import lookups
 from nddup.matching.lookups import hash_strings
 from nddup.mining.fimi import read_fimi
@@ -208,8 +208,8 @@ def checked_fuzz(cases: int, seed: int, cache: Path, entries: Sequence[str] = ()
 
 def require_checks() -> None:
     """Take kernels from the first folder alone, and assert that one which reads beyond its bytes is stopped."""
-    everywhere = arrays._list_folders  # noqa: SLF001 - those compiled without the checks lie beside the sources
-    arrays._list_folders = lambda file, given: everywhere(file, given)[:1]  # type: ignore[assignment] # noqa: SLF001
+    everywhere = kernels._list_folders  # noqa: SLF001 - those compiled without the checks lie beside the sources
+    kernels._list_folders = lambda file, given: everywhere(file, given)[:1]  # type: ignore[assignment] # noqa: SLF001
     try:
         lookups._hash_strings(np.zeros(2, np.uint8), np.array([0, 3]))  # noqa: SLF001
     except IndexError:

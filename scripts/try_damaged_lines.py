@@ -94,8 +94,8 @@ print(read_all(int(sys.argv[2]), int(sys.argv[3])))
 
 INTERPRETED = """
 import sys
-import nddup.ground.arrays
-nddup.ground.arrays.compiled = lambda function: function
+import nddup.ground.kernels
+nddup.ground.kernels.compiled = lambda function: function
 from scripts.try_damaged_lines import read_all
 print(read_all(int(sys.argv[2]), int(sys.argv[3])))
 """

@@ -332,7 +332,7 @@ def test_an_engine_holds_no_mathematics() -> None:
     """No kernel is compiled in a module of an engine: these move rows to the kernels of the pure rooms."""
     engines = [path for path in MODULES if engine_of(room_of(path)) in {"embedded", "spark"}]
 
-    assert offenders(engines, lambda path: imports(path) & {"nddup.ground.arrays.compiled", "numba"}) == {}
+    assert offenders(engines, lambda path: imports(path) & {"nddup.ground.kernels.compiled", "numba"}) == {}
 
 
 def test_nothing_runs_over_rdds() -> None:

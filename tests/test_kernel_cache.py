@@ -9,7 +9,7 @@ import pytest
 from tests.samples_by_night import first
 
 HELPER = """
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import compiled
 from made.constants import STEP
 
 
@@ -17,7 +17,7 @@ from made.constants import STEP
 def add(x: int) -> int:
 """
 CALLER = """
-from nddup.ground.arrays import compiled, is_compiled
+from nddup.ground.kernels import compiled, is_compiled
 from made import helper
 
 
@@ -32,7 +32,7 @@ def answer(folder: Path, how: str) -> tuple[bool, int]:
     called = "from made.caller import call, is_compiled; print(is_compiled(call), call(1), len(call.stats.cache_hits))"
     path = f"{Path(__file__).resolve().parents[1]}:{folder}"
     done = subprocess.run(
-        [sys.executable, "-c", f"import nddup.ground.arrays as a; {how}; {called}"],
+        [sys.executable, "-c", f"import nddup.ground.kernels as a; {how}; {called}"],
         env={"PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -66,7 +66,7 @@ def test_a_change_of_what_a_kernel_calls_or_takes_from_another_module_is_seen(ho
 
 BOTH = """
 import numpy as np
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import compiled
 
 
 @compiled
@@ -113,7 +113,7 @@ def test_a_kernel_serves_python_and_other_kernels(tmp_path: Path) -> None:
 
 CHOICE = """
 from typing import NamedTuple
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import compiled
 
 
 class Limit(NamedTuple):

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from nddup.against.shingle_table import ALL_BITS, Known, filter_shift, find_number, has_key, may_have
 from nddup.against.spans import count_characters, fold_tokens, locate_tokens
-from nddup.ground.arrays import compiled, number_keys, read_only
+from nddup.ground.arrays import number_keys
+from nddup.ground.kernels import Written, compiled
 from nddup.sketching.folding import folded_words
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens, roll, shingling
 from nddup.sketching.tokens import word_table
@@ -57,8 +58,8 @@ def find_hits(data: NDArray[np.uint8], bounds: NDArray[np.int64], known: Known, 
     """
     rule = shingling(known.length, 1)
     offsets, tokens, numbers, begins, ends, n_shingles = _find(
-        read_only(data),
-        read_only(bounds),
+        data,
+        bounds,
         word_table(known.ignored),
         known,
         rule.length,
@@ -93,7 +94,7 @@ def find_possible(
     """
     rule = shingling(length, 1)
     offsets, tokens, keys, begins, ends, n_shingles = _list_possible(
-        read_only(data), read_only(bounds), word_table(ignore), read_only(words), rule.length, rule.leaving,
+        data, bounds, word_table(ignore), words, rule.length, rule.leaving,
         _largest(bounds), counts,
     )  # fmt: skip
     return Hits(offsets, tokens, np.empty(0, np.int32), keys, begins, ends, n_shingles)
@@ -232,7 +233,7 @@ def _pass_filter(
     mask: np.uint64,
     words: NDArray[np.uint64],
     shift: np.uint64,
-    possible: NDArray[np.int32],
+    possible: Written[np.int32],
 ) -> int:
     """Write the places of the shingles that the filter lets pass, ascending; return how many."""
     count = 0
@@ -251,8 +252,8 @@ def _write_characters(
     ends: NDArray[np.int32],
     length: int,
     tokens: NDArray[np.int32],
-    begins: NDArray[np.int32],
-    finishes: NDArray[np.int32],
+    begins: Written[np.int32],
+    finishes: Written[np.int32],
 ) -> None:
     """Write the characters at which the shingles of a text begin and end; both ascend, so each takes one pass."""
     byte, characters = start, 0

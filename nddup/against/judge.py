@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import compiled
 
 Of = Literal["item", "document", "any"]
 

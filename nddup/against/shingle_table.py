@@ -12,7 +12,7 @@ normalised tokens are compared, so no result relies on the fingerprint.
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from nddup.against.spans import fold_tokens, locate_tokens, same_tokens
 from nddup.errors import CapacityError
 from nddup.ground.array_files import map_array, write_array
-from nddup.ground.arrays import HASH_MULTIPLIER, compiled, read_only
+from nddup.ground.arrays import HASH_MULTIPLIER
+from nddup.ground.kernels import Written, compiled
 from nddup.sketching.folding import folded_words
 from nddup.sketching.respelling import IGNORED
 from nddup.sketching.rolling_hash import hash_tokens, roll, shingling
@@ -72,7 +73,7 @@ def empty_filter(n_keys: int, *, most_bytes: int = MOST_FILTER_BYTES) -> NDArray
 
 
 @compiled
-def add_keys(keys: NDArray[np.uint64], words: NDArray[np.uint64]) -> None:
+def add_keys(keys: NDArray[np.uint64], words: Written[np.uint64]) -> None:
     """Add keys to a filter, in place."""
     shift = filter_shift(words)
     for key in keys:
@@ -194,7 +195,6 @@ def make_known(
     room = (len(data) + len(bounds)) // 2 + len(bounds) + 2
     starts, ends = np.empty(room, np.int32), np.empty(room, np.int32)
     hashes, firsts = np.empty(room, np.uint64), np.zeros(len(bounds), np.int64)
-    data, bounds = read_only(data), read_only(bounds)
     folded, heads = np.empty(8 * folded_words(len(data)) + len(bounds), np.uint8), np.empty(room, np.uint32)
     n_tokens, n_folded = _locate(data, bounds, word_table(ignore), starts, ends, folded, heads, hashes, firsts)
     starts, ends, heads = starts[:n_tokens].copy(), ends[:n_tokens].copy(), heads[:n_tokens].copy()
@@ -213,11 +213,10 @@ def make_known(
     keys = keys[:count].copy()
     bits = sum(1 << bit for bit, name in enumerate(IGNORED) if name in ignore)
     rules = np.array([length, mask, bits], np.uint64)
-    arrays: list[NDArray[Any]] = [
+    return Known(
         data, bounds, starts, ends, folded, heads, firsts, numbers, keys, places[:count].copy(), slots,
         make_filter(keys), rules,
-    ]  # fmt: skip
-    return Known(*map(read_only, arrays))
+    )  # fmt: skip
 
 
 @compiled
@@ -282,12 +281,12 @@ def _locate(
     data: NDArray[np.uint8],
     bounds: NDArray[np.int64],
     table: NDArray[np.uint32],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    folded: NDArray[np.uint8],
-    heads: NDArray[np.uint32],
-    hashes: NDArray[np.uint64],
-    firsts: NDArray[np.int64],
+    starts: Written[np.int32],
+    ends: Written[np.int32],
+    folded: Written[np.uint8],
+    heads: Written[np.uint32],
+    hashes: Written[np.uint64],
+    firsts: Written[np.int64],
 ) -> tuple[int, int]:
     """Write the tokens of all texts, and their hashes; return their number and the folded bytes."""
     total, written = 0, 0
@@ -312,11 +311,11 @@ def _number(
     length: int,
     leaving: np.uint64,
     mask: np.uint64,
-    slots: NDArray[np.int32],
-    keys: NDArray[np.uint64],
-    places: NDArray[np.int32],
-    numbers: NDArray[np.int32],
-    fingerprints: NDArray[np.uint64],
+    slots: Written[np.int32],
+    keys: Written[np.uint64],
+    places: Written[np.int32],
+    numbers: Written[np.int32],
+    fingerprints: Written[np.uint64],
 ) -> int:
     """Number the distinct shingles in the order in which they first appear; return their number."""
     count = 0

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import Written, compiled
 from nddup.sketching.folding import byte_at, decode_any, fold_text, signed
 from nddup.sketching.tokens import (
     CLASS,
@@ -130,8 +130,8 @@ def locate_tokens(
     start: int,
     end: int,
     table: NDArray[np.uint32],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    starts: Written[np.int32],
+    ends: Written[np.int32],
 ) -> int:
     """Write where the tokens of the UTF-8 text `data[start:end]` begin and end; return their number.
 
@@ -175,8 +175,8 @@ def fold_tokens(
     start: int,
     end: int,
     table: NDArray[np.uint32],
-    folded: NDArray[np.uint8],
-    heads: NDArray[np.uint32],
+    folded: Written[np.uint8],
+    heads: Written[np.uint32],
 ) -> int:
     """Write the tokens of a text, normalised, with a zero byte after each, and where each begins; return the bytes.
 

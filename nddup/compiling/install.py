@@ -32,7 +32,7 @@ from nddup.ground.progress import Steps
 from nddup.ground.start_up import collect_rarely, kernel_folders, start_python
 
 if TYPE_CHECKING:  # whether kernels are compiled is asked before numba is loaded
-    from nddup.ground.arrays import OfNumba
+    from nddup.ground.kernels import OfNumba
 
 EVENTS = {
     "_mine_as_usual": 53, "_match_sketches": 60, "_read_and_sketch": 79, "_run_as_usual": 46, "_mine_sketches": 58,
@@ -206,11 +206,7 @@ def call_parts(lock: str, names: str, parts: int, progress_fd: int) -> None:
         progress_fd: a descriptor that receives one byte per kernel; a closed reader ends the process.
     """
     from nddup.compiling import warm_up as kernels  # noqa: PLC0415
-    from nddup.ground.arrays import (  # noqa: PLC0415 - the caller loads no kernel
-        KernelCache,
-        drop_events,
-        suppress_cache_warning,
-    )
+    from nddup.ground.kernels import KernelCache, drop_events, suppress_cache_warning  # noqa: PLC0415 - loads numba
 
     collect_rarely()
     suppress_cache_warning()

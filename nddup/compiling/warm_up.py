@@ -19,7 +19,7 @@ from nddup.embedded.confirm import keys_of
 from nddup.embedded.match import PairingOptions, match
 from nddup.embedded.read_records import number_texts
 from nddup.embedded.workers import Workers
-from nddup.ground.arrays import Ragged, number_keys, read_only, take_rows
+from nddup.ground.arrays import Ragged, number_keys, take_rows
 from nddup.matching.bitmaps import pack
 from nddup.matching.confirm_texts import bound_common
 from nddup.matching.elements import take_all
@@ -124,14 +124,12 @@ def _sketches() -> Ragged:
 
 def _cluster_around_leaders() -> None:
     sketches, ones, edge = _sketches(), np.ones(2, np.int32), np.array([[0, 1]], np.int32)
-    from_table = _sketches()
-    from_table.values.flags.writeable = False
     for threshold in (Threshold("overlap", 2, 1, True, 3), Threshold("resemblance", 1, 2, False, 3)):  # noqa: FBT003
         known = Known(edge, np.arange(2, dtype=np.int32), np.array([True, False]), is_whole=False)
         follow_leaders(sketches, ones, known, threshold.rule)
-        pair_family(from_table, ones, np.array([0, 1]), threshold, ComparisonLimits(0, 9))
+        pair_family(sketches, ones, np.array([0, 1]), threshold, ComparisonLimits(0, 9))
         texts = KnownPairs(keys_of(edge), ones, np.ones(2)).of_family(np.arange(2))
-        join_family(Side(from_table, np.full(2, 3, np.int32), threshold), ComparisonLimits(0, 9), None, texts)
+        join_family(Side(sketches, np.full(2, 3, np.int32), threshold), ComparisonLimits(0, 9), None, texts)
     begin_index(3)
 
 
@@ -154,8 +152,7 @@ def _mine_sketches() -> None:
 def _sketch_and_pair() -> None:
     """Call the kernels of the usual path, and those that only some settings of reading, sketching and pairing need."""
     load_kernels()
-    many = Ragged(np.array([0, 3, 6], np.int64), read_only(_sketches().values))
-    sift(many, np.arange(2), np.full(2, 3, np.int32), map, 1)
+    sift(_sketches(), np.arange(2), np.full(2, 3, np.int32), map, 1)
     text, sizes = np.frombuffer(b"a rose is a rose", np.uint8), np.array([0, 16], np.int64)
     for permutation in ("mix", "gf2", "affine", "datasketch"):
         recipe.make_sketches(text, sizes, recipe.Recipe("minhash", size=2, permutation=permutation))
@@ -175,7 +172,7 @@ def _sketch_and_pair() -> None:
 
 
 def _check_results() -> None:
-    """Call the kernels of `nddup check`, in memory and in Spark's tasks; arrays from a table are read-only."""
+    """Call the kernels of `nddup check`, in memory and in Spark's tasks."""
     offsets, ids = _sketches()
     count_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]))
     compare_all(offsets, ids, np.array([0]), offsets, ids, np.array([1]), Sample(3), np.zeros(1, np.uint64))
@@ -183,9 +180,7 @@ def _check_results() -> None:
     columns = {name: lists if name.startswith("sketch") else pa.array([2, None], pa.int32()) for name in USED}
     list(estimate_pairs(iter([pa.record_batch(columns)]), sample=Sample(3), levelled=0))
 
-    read_only = _sketches()
-    read_only.values.flags.writeable = False
-    rows = Rows(*read_only)
+    rows = Rows(offsets, ids)
     rule = Definition(1, 2, is_count=False, is_resemblance=True, sample=Sample(3))
     places = np.array([0, 1], np.int64)
     find_near(rows, Checked(rows), rule, places)
@@ -197,7 +192,7 @@ def _check_results() -> None:
 
 
 def _compare_collections() -> None:
-    """Call the kernels of `nddup against`; a table that workers map from disk is read-only."""
+    """Call the kernels of `nddup against`."""
     text, bounds = text_buffers(["a rose is a rose"])
     known = make_known(text, bounds, 2)
     hits = find_hits(text, bounds, known, counts=True)
@@ -225,21 +220,18 @@ def _find_passages(rows: Ragged) -> None:
 
 
 def _look_up() -> None:
-    """Call the kernels of a repository; the arrays of its segments are mapped from files, so read-only."""
+    """Call the kernels of a repository."""
     hash_strings(pa.array(["a"]))
     given = Stored(np.arange(2), _sketches(), np.full(2, 3, np.int32))
     for measure, finder in (("containment", None), ("resemblance", minhash.Finder(1, 2))):
         matching = Matching(Threshold(measure, 1, 2, is_count=False, size=3), finder, levels=0)
         postings = build_postings(given._replace(names=np.arange(2), sketches=_sketches()), matching)
-        stored = postings.rows
-        for array in (stored.names, *stored.sketches, *postings[1:]):
-            array.flags.writeable = False
-        hash_ids(stored.sketches.values)
+        hash_ids(postings.rows.sketches.values)
         find_stored(postings, given, matching)
 
 
 def _run_embedded() -> None:
-    """Run the embedded engine over a few texts: its arrays are read-only, for which kernels are compiled separately."""
+    """Run the embedded engine over a few texts."""
     with Workers(1) as workers:
         chosen: list[tuple[str, Any]] = [("clusters.mode", "cover"), ("pairs.max_edges", 1)]
         chosen += [("sketch.kind", "minhash"), ("sketch.kind", "super")]

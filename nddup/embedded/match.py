@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from nddup.embedded.memory import OF_MATCH
 from nddup.embedded.workers import Workers
 from nddup.errors import CapacityError, NeedsSparkError
-from nddup.ground.arrays import Ragged, number_keys, read_only, take_rows
+from nddup.ground.arrays import Ragged, number_keys, take_rows
 from nddup.ground.columns import nulls
 from nddup.matching.bitmaps import make_bitmaps
 from nddup.matching.cliques import connect_cliques
@@ -234,7 +234,6 @@ def match(
         that `sift` tells to be in none are passed over, and the copies are mapped.
     """
     rows = nodes.astype(np.int64)
-    sketches = Ragged(sketches.offsets, read_only(sketches.values))  # kernels are compiled for one kind of array
     totals = rule.threshold.totals(np.diff(sketches.offsets).astype(np.int32), n_features)[rows]
     if workers.memory.is_mapped and not (rule.levels or rule.finder or rule.threshold.is_containment):
         is_possible = _sift(sketches, rows, totals, rule.threshold, workers)
@@ -384,8 +383,7 @@ def _by_keys(
     heavy, _ = find_heavy(numbered, rule.most_light)
     lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
     keys = take_prefixes(numbered, rows, lengths)
-    offsets, ids = take_rows(sketches, rows)
-    own = Ragged(offsets, read_only(ids))
+    own = take_rows(sketches, rows)
     return rows, Probes(own, keys, sizes[rows], bounds[rows], lengths, lengths, heavy[rows], make_bitmaps(*own)), heavy
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from nddup.embedded.processes import LAST
 from nddup.embedded.workers import Task
-from nddup.ground.arrays import suppress_cache_warning
+from nddup.ground.kernels import suppress_cache_warning
 from nddup.ground.start_up import collect_rarely, end_with_parent, prevent_pandas_import
 from nddup.reading import markup
 from nddup.scanning import sketch_records

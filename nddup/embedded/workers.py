@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from nddup.embedded.memory import ID_BYTES, OF_MAPPED_ROWS, OF_ROWS, OF_TEXT, Memory
 from nddup.embedded.processes import FEW_BYTES, Processes, weigh
 from nddup.errors import FULL, NddupError
-from nddup.ground.arrays import Ragged, read_only, take_rows
+from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import one_chunk, pieces_of
 from nddup.reading.formats import FileHead
 from nddup.remote.addresses import is_remote
@@ -378,7 +378,7 @@ class Workers:
         else:
             parts = (take_rows(rows, order[piece]).values for piece in pieces_of(sizes, TAKEN_IDS))
             ids = self.join_ids(parts, int(offsets[-1]))
-        return Ragged(offsets, read_only(ids))
+        return Ragged(offsets, ids)
 
     def _hand_out(
         self, tasks: Sequence[Task], workers: Sequence[Connection], order: tuple[Consumer, RecordLimits], spool: Path

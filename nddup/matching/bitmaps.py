@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import HASH_MULTIPLIER, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER
+from nddup.ground.kernels import Written, compiled
 
 WORDS = 4
 """64-bit words of a bitmap in one memory. With 2, as in what Spark sends, a tenth more pairs of 100 members pass."""
@@ -66,7 +67,7 @@ def scatter(value: np.uint64) -> np.uint64:
 
 
 @compiled
-def add_parities(bitmap: NDArray[np.uint64], values: NDArray[np.integer]) -> None:
+def add_parities(bitmap: Written[np.uint64], values: NDArray[np.integer]) -> None:
     """Flip the bit of each value's bucket in a bitmap whose number of words is a power of two."""
     mask = np.uint64(64 * len(bitmap) - 1)
     for value in values:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled, number_keys, take_rows
+from nddup.ground.arrays import Ragged, number_keys, take_rows
+from nddup.ground.kernels import compiled
 from nddup.matching.overlap_join import ConnectedPairs, Prefixes, Probes, count_ranks
 from nddup.matching.threshold import Rule, common_needed
 

@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled, number_keys, take_rows
+from nddup.ground.arrays import Ragged, number_keys, take_rows
+from nddup.ground.kernels import compiled
 from nddup.matching.bitmaps import add_parities, count_different
 from nddup.matching.threshold import overlap_or_less
 

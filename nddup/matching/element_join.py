@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled, group_rows
+from nddup.ground.arrays import Ragged, group_rows
+from nddup.ground.kernels import Written, compiled
 from nddup.matching.bitmaps import count_different
 from nddup.matching.elements import BEFORE, NO_ELEMENT
 from nddup.matching.overlap_join import (
@@ -73,10 +74,10 @@ class _Search(NamedTuple):
 
     met: PostedSketches
     lists: _Lists
-    begins: NDArray[np.int64]  # (g,), the first entry of each list not yet too small for later sketches
-    last: NDArray[np.int32]  # (m,), the last sketch that met each one: where two do not become a candidate at the
+    begins: Written[np.int64]  # (g,), the first entry of each list not yet too small for later sketches
+    last: Written[np.int32]  # (m,), the last sketch that met each one: where two do not become a candidate at the
     # first element at which they meet in this task, they do not at a later one, as postings ascend by place
-    found: NDArray[np.int32]  # (m,)
+    found: Written[np.int32]  # (m,)
     rule: Rule
     by_keys: bool
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged
+from nddup.ground.kernels import Written, compiled
 from nddup.matching.bitmaps import add_parities, scatter
 
 LEAST_BITS = 36
@@ -187,7 +188,7 @@ def unpack_classes(packed: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDA
 
 
 @compiled
-def _pack_runs(classes: NDArray[np.uint8], lengths: NDArray[np.int64], packed: NDArray[np.uint8]) -> None:
+def _pack_runs(classes: NDArray[np.uint8], lengths: NDArray[np.int64], packed: Written[np.uint8]) -> None:
     """Write two classes to a byte, the first in its lower half; each run begins in a new byte."""
     at = byte = 0
     for run in range(len(lengths)):
@@ -202,7 +203,7 @@ def _pack_runs(classes: NDArray[np.uint8], lengths: NDArray[np.int64], packed: N
 
 
 @compiled
-def _unpack_runs(packed: NDArray[np.uint8], lengths: NDArray[np.int64], classes: NDArray[np.uint8]) -> None:
+def _unpack_runs(packed: NDArray[np.uint8], lengths: NDArray[np.int64], classes: Written[np.uint8]) -> None:
     at = byte = 0
     for run in range(len(lengths)):
         for place in range(lengths[run]):

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled, take_rows
+from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.kernels import compiled
 from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches
 from nddup.sketching.minhash import Finder
 from nddup.sketching.permutations import GOLDEN, ONE, mix_id

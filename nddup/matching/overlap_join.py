@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged
+from nddup.ground.kernels import Written, compiled
 from nddup.matching.bitmaps import NOTHING_PACKED, Bitmaps, Packed, count_packed, most_common
 from nddup.matching.threshold import (
     Rule,
@@ -96,17 +97,17 @@ class ConnectedPairs(NamedTuple):
     Source: Tarjan, van Leeuwen 1984, Worst-case analysis of set union algorithms (path halving).
     """
 
-    above: NDArray[np.int32]
+    above: Written[np.int32]
     """(n,), for each sketch a sketch of its component with a smaller number, or itself if it is the root."""
 
-    pairs: NDArray[np.int64]
+    pairs: Written[np.int64]
     """(n,), at each root the number of pairs found in its component."""
 
     max_edges: int
 
 
 @compiled
-def find_root(above: NDArray[np.int32], sketch: int) -> int:
+def find_root(above: Written[np.int32], sketch: int) -> int:
     """Return the root of a sketch's component: its first sketch."""
     while above[sketch] != sketch:
         above[sketch] = above[above[sketch]]  # path halving
@@ -422,9 +423,9 @@ def link_heavy(probes: Probes) -> NDArray[np.int32]:
 class _Room(NamedTuple):
     """Working arrays of the search."""
 
-    met: NDArray[np.int32]  # (m,), the last sketch that met each one
-    runs: NDArray[np.int32]  # (e,), from an entry on, how many are known to be of one large component
-    candidates: NDArray[np.int32]  # (CHUNK,)
+    met: Written[np.int32]  # (m,), the last sketch that met each one
+    runs: Written[np.int32]  # (e,), from an entry on, how many are known to be of one large component
+    candidates: Written[np.int32]  # (CHUNK,)
 
 
 @compiled

@@ -10,7 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled, read_only, take_rows
+from nddup.ground.arrays import Ragged, take_rows
+from nddup.ground.kernels import compiled
 from nddup.matching.bitmaps import MOST_BITS, NOTHING_PACKED, Bitmaps, Packed, make_bitmaps, pack
 from nddup.matching.overlap_join import NO_LIMIT, Prefixes, Probes, count_ranks, take_prefixes
 from nddup.matching.prune import Pruned
@@ -65,9 +66,7 @@ def make_probes(
     bitmaps = Bitmaps(bitmaps.sizes[order], bitmaps.words[order])
     heavy, meetings = find_heavy(prefixes, max_postings)
     packed = _pack(pruned, order) if meetings > CROWDED * len(rows) else NOTHING_PACKED
-    copied = take(sketches, rows)
-    copied = copied._replace(values=read_only(copied.values))  # kernels are compiled for one kind of array
-    return rows, Probes(copied, prefixes, totals, bounds, probed, posted, heavy, bitmaps, packed)
+    return rows, Probes(take(sketches, rows), prefixes, totals, bounds, probed, posted, heavy, bitmaps, packed)
 
 
 def _pack(pruned: Pruned, order: NDArray[np.int64]) -> Packed:

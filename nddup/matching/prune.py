@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged
 from nddup.ground.columns import pieces_of
+from nddup.ground.kernels import Written, compiled
 from nddup.matching.threshold import Threshold
 
 Each: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
@@ -187,9 +188,9 @@ def _gather_groups(
     possible: NDArray[np.bool_],
     groups: int,
     first: int,
-    starts: NDArray[np.int64],
-    places: NDArray[np.integer],
-    ids: NDArray[np.uint64],
+    starts: Written[np.int64],
+    places: Written[np.integer],
+    ids: Written[np.uint64],
 ) -> None:
     """Write the ids of consecutive groups, from the first, and their places; `starts` are advanced to the ends."""
     for row in range(len(possible)):
@@ -203,7 +204,7 @@ def _gather_groups(
 
 @compiled
 def number_ids(
-    places: NDArray[np.integer], ids_there: NDArray[np.uint64]
+    places: Written[np.integer], ids_there: NDArray[np.uint64]
 ) -> tuple[NDArray[np.integer], NDArray[np.int32], int]:
     """Number the ids that occur more than once at these places.
 
@@ -271,7 +272,7 @@ def _split(
 
 
 @compiled
-def _renumber(numbers: NDArray[np.int32], count: int) -> None:
+def _renumber(numbers: Written[np.int32], count: int) -> None:
     """Number the ids anew, in the order in which they first occur; negative ones stay.
 
     All that is looked up by number from here on then lies together for the ids of one sketch and those like it.
@@ -288,7 +289,7 @@ def _renumber(numbers: NDArray[np.int32], count: int) -> None:
 
 @compiled
 def _drop(
-    offsets: NDArray[np.int64], numbers: NDArray[np.int32], holders: NDArray[np.int32], bounds: NDArray[np.int32]
+    offsets: NDArray[np.int64], numbers: Written[np.int32], holders: NDArray[np.int32], bounds: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
     """Drop features with one holder, then rows with fewer features left than they need; the rest are moved up."""
     rows = np.empty(len(bounds), np.int64)
@@ -339,7 +340,7 @@ def _count_holders(numbers: NDArray[np.int32], count: int) -> NDArray[np.int32]:
 
 
 @compiled
-def _rank_rows(offsets: NDArray[np.int64], numbers: NDArray[np.int32], ranks: NDArray[np.int32]) -> NDArray[np.int32]:
+def _rank_rows(offsets: NDArray[np.int64], numbers: Written[np.int32], ranks: NDArray[np.int32]) -> NDArray[np.int32]:
     """Replace the numbers of features by their places in the total order, ascending in each row."""
     for row in range(len(offsets) - 1):
         low, high = offsets[row], offsets[row + 1]

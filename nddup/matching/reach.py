@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged
+from nddup.ground.kernels import Written, compiled
 from nddup.matching.bitmaps import scatter
 from nddup.matching.threshold import Threshold
 
@@ -103,7 +104,7 @@ def _bits_of(value: np.uint64) -> np.uint64:
 
 
 @compiled
-def _mark(words: NDArray[np.uint64], ids: NDArray[np.uint64]) -> None:
+def _mark(words: Written[np.uint64], ids: NDArray[np.uint64]) -> None:
     last = np.uint64(len(words) - 1)
     for value in ids:
         mixed = scatter(value)

@@ -16,7 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged
+from nddup.ground.kernels import Written, compiled
 from nddup.matching.prune import Each
 
 SLOTS = 4
@@ -85,7 +86,7 @@ def _mark(
     offsets: NDArray[np.int64],
     values: NDArray[np.uint64],
     rows: NDArray[np.int64],
-    slots: NDArray[np.uint64],
+    slots: Written[np.uint64],
     bits: int,
     shares: int,
     share: int,
@@ -108,7 +109,7 @@ def _mark(
 
 
 @compiled
-def _mark_batch(batch: NDArray[np.uint64], slots: NDArray[np.uint64], shift: np.uint64) -> None:
+def _mark_batch(batch: NDArray[np.uint64], slots: Written[np.uint64], shift: np.uint64) -> None:
     """Count slots up to two, in an order in which those near each other are together."""
     ends = np.zeros((1 << BUCKET_BITS) + 1, np.int64)
     for slot in batch:

@@ -18,7 +18,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged
+from nddup.ground.kernels import compiled
 
 Side = Literal["any", "smaller", "larger"]
 

@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled, take_rows
+from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import lists_of
+from nddup.ground.kernels import compiled
 from nddup.matching.threshold import Threshold
 from nddup.mining.itemsets import COVER_SHARE, Itemsets, cover_component, mine_component, mine_share
 from nddup.mining.leader_clusters import Known, count_shared, follow_leaders

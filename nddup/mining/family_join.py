@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, number_keys, read_only, take_rows
+from nddup.ground.arrays import Ragged, number_keys, take_rows
 from nddup.matching.bitmaps import make_bitmaps
 from nddup.matching.cliques import connect_cliques
 from nddup.matching.confirm_texts import SetRule
@@ -112,8 +112,7 @@ def join_side(
         order = np.argsort(side.totals, kind="stable")
         lengths = np.diff(keys.offsets)[order].astype(np.int32)
         prefixes = take_prefixes(Prefixes(keys.offsets, *number_keys(keys.values)), order, lengths)
-        offsets, ids = take_rows(side.sketches, order)
-        own, heavy, totals = Ragged(offsets, read_only(ids)), np.zeros(len(order), np.bool_), side.totals[order]
+        own, heavy, totals = take_rows(side.sketches, order), np.zeros(len(order), np.bool_), side.totals[order]
         bounds = side.threshold.needs(totals, totals)
         probes = Probes(own, prefixes, totals, bounds, lengths, lengths, heavy, make_bitmaps(*own))
     connected = begin_count(len(order), limits.max_edges)
@@ -127,10 +126,8 @@ def join_side(
 
 
 def _probe(side: Side) -> tuple[NDArray[np.int64], Probes]:
-    offsets, values = side.sketches
-    sketches = Ragged(offsets, read_only(values))  # kernels are compiled for one kind of array
-    pruned = prune(sketches, side.totals, side.threshold, map)
-    return make_probes(pruned, sketches, side.totals, side.threshold)
+    pruned = prune(side.sketches, side.totals, side.threshold, map)
+    return make_probes(pruned, side.sketches, side.totals, side.threshold)
 
 
 def _besides(side: Side, order: NDArray[np.int64], *, tells: bool) -> Besides:

@@ -20,7 +20,8 @@ from typing import BinaryIO, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import HASH_MULTIPLIER, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER
+from nddup.ground.kernels import Written, compiled
 from nddup.mining.itemsets import Itemsets
 
 
@@ -208,12 +209,12 @@ class ItemNames(NamedTuple):
     random number, so that no file can be made whose items all fall into one slot; the results do not depend on it.
     """
 
-    table: NDArray[np.int32]  # open addressing: item numbers or -1, at most half of the slots taken
-    hashes: NDArray[np.uint64]  # by item
-    ends: NDArray[np.int64]  # by item, where its name ends in `pool`
-    last_line: NDArray[np.int64]  # by item, the last line that held it
-    pool: NDArray[np.uint8]  # the names, one after the other
-    counts: NDArray[np.int64]  # shape (3,), see ITEMS
+    table: Written[np.int32]  # open addressing: item numbers or -1, at most half of the slots taken
+    hashes: Written[np.uint64]  # by item
+    ends: Written[np.int64]  # by item, where its name ends in `pool`
+    last_line: Written[np.int64]  # by item, the last line that held it
+    pool: Written[np.uint8]  # the names, one after the other
+    counts: Written[np.int64]  # shape (3,), see ITEMS
     seed: np.uint64  # of the hash of this file's items
 
 
@@ -319,7 +320,7 @@ def make_room(lexicon: ItemNames, size: int) -> ItemNames:
 
 
 @compiled
-def fill_table(table: NDArray[np.int32], hashes: NDArray[np.uint64]) -> None:
+def fill_table(table: Written[np.int32], hashes: NDArray[np.uint64]) -> None:
     """Enter all items, which are distinct, into an empty table, by their hashes."""
     for item in range(hashes.size):
         slot = np.int64(hashes[item] & np.uint64(table.size - 1))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import Written, compiled
 from nddup.mining.fimi import Context, ItemRows, number_rows, take_rows, transpose_context
 from nddup.mining.itemsets import NO_LIMIT, Itemsets, sort_canonically
 from nddup.mining.maximal_sets import (
@@ -207,16 +207,16 @@ class Items(NamedTuple):
     """The items counted so far, of m."""
 
     bits: Bits  # shape (m, width), the columns that each is in
-    in_bits: NDArray[np.int32]  # shape (m,), the number of those columns
-    posted: NDArray[np.int32]  # the lists: the items of each other transaction, ascending
-    ends: NDArray[np.int64]  # shape (t,), the present end of each list
+    in_bits: Written[np.int32]  # shape (m,), the number of those columns
+    posted: Written[np.int32]  # the lists: the items of each other transaction, ascending
+    ends: Written[np.int64]  # shape (t,), the present end of each list
 
 
 class Meetings(NamedTuple):
     """The items that one item meets in its lists."""
 
-    counts: NDArray[np.int32]  # shape (m,), common transactions with each item; reset to 0 after each item
-    items: NDArray[np.int32]  # shape (m,), room for the items met
+    counts: Written[np.int32]  # shape (m,), common transactions with each item; reset to 0 after each item
+    items: Written[np.int32]  # shape (m,), room for the items met
 
 
 @compiled
@@ -279,7 +279,7 @@ def meet_in_lists(transactions: NDArray[np.int32], split: Split, items: Items, m
 
 
 @compiled
-def add_pair(pairs: NDArray[np.int32], count: int, a: int, b: int) -> NDArray[np.int32]:
+def add_pair(pairs: Written[np.int32], count: int, a: int, b: int) -> NDArray[np.int32]:
     """Write a pair at `count`, doubling the room if there is none left; return the pairs."""
     if count == len(pairs):
         longer = np.empty((2 * count, 2), np.int32)

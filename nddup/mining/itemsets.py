@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled, number_keys
+from nddup.ground.arrays import number_keys
+from nddup.ground.kernels import Written, compiled
 from nddup.mining.maximal_sets import (
     ROWS,
     SETS,
@@ -71,7 +72,7 @@ class GrowingSet(NamedTuple):
     members: Bits  # without the pivot
     allowed: Bits  # near-duplicates of all members
     joint: Bits  # features common to all members
-    has_near: NDArray[np.bool_]  # shape (slots,), whether the neighbourhood's `near` is filled
+    has_near: Written[np.bool_]  # shape (slots,), whether the neighbourhood's `near` is filled
 
 
 NO_LIMIT = 2**62
@@ -92,7 +93,7 @@ def near_of(cover: Cover, neighbourhood: Neighbourhood, slot: int, growing: Grow
 
 @compiled
 def extend(
-    cover: Cover, neighbourhood: Neighbourhood, order: Bits, tau: int, growing: GrowingSet, slots: NDArray[np.int64]
+    cover: Cover, neighbourhood: Neighbourhood, order: Bits, tau: int, growing: GrowingSet, slots: Written[np.int64]
 ) -> int:
     """
     Add to a set every slot of `order`, ascending, that leaves it valid; `slots` is scratch.
@@ -125,7 +126,7 @@ def begin(cover: Cover, neighbourhood: Neighbourhood, growing: GrowingSet, secon
 
 
 @compiled
-def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Bits, found: FoundSets) -> FoundSets:
+def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Written[np.uint64], found: FoundSets) -> FoundSets:
     """Add sets until each pair of the pivot with a document of `later`, a part of its row of the graph, is in one."""
     component, n_words = cover.component, neighbourhood.neighbours.size
     first = component.word_offsets[neighbourhood.pivot]
@@ -162,7 +163,7 @@ def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Bits, found: F
 
 
 @compiled
-def mark_covered(component: Component, found: FoundSets, uncovered: Bits) -> None:
+def mark_covered(component: Component, found: FoundSets, uncovered: Written[np.uint64]) -> None:
     """Clear all pairs inside the set found last from `uncovered`."""
     last = found.counts[SETS] - 1
     start = found.ends[last - 1] if last > 0 else 0

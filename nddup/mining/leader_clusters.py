@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged
+from nddup.ground.kernels import Written, compiled
 from nddup.matching.threshold import Rule, overlap_or_less, resemblance_parts
 from nddup.mining.itemsets import Itemsets, sort_canonically
 from nddup.mining.maximal_sets import FoundSets
@@ -48,18 +49,18 @@ class Sketches(NamedTuple):
 class Clusters(NamedTuple):
     """The open clusters of one leader; cluster c is at index c modulo OPEN."""
 
-    joint: Bits  # shape (OPEN, words), the joint features
-    tau: NDArray[np.int64]  # shape (OPEN,)
-    largest: NDArray[np.int64]  # shape (OPEN,), the size of the largest sketch
-    members: NDArray[np.int64]  # shape (OPEN, CHECKED), the first documents, as positions among the followers
-    counts: NDArray[np.int64]  # shape (OPEN,), documents without the leader
+    joint: Written[np.uint64]  # shape (OPEN, words), the joint features
+    tau: Written[np.int64]  # shape (OPEN,)
+    largest: Written[np.int64]  # shape (OPEN,), the size of the largest sketch
+    members: Written[np.int64]  # shape (OPEN, CHECKED), the first documents, as positions among the followers
+    counts: Written[np.int64]  # shape (OPEN,), documents without the leader
 
 
 class Fitted(NamedTuple):
     """The clusters that followers were divided into."""
 
-    numbers: NDArray[np.int64]  # by document, its cluster
-    supports: NDArray[np.int32]  # by cluster, its joint features
+    numbers: Written[np.int64]  # by document, its cluster
+    supports: Written[np.int32]  # by cluster, its joint features
 
 
 def follow_leaders(
@@ -149,7 +150,7 @@ def pick_lone(pairs: NDArray[np.int32], leaders: NDArray[np.int64], ranks: NDArr
 
 
 @compiled
-def fit_all(sketches: Sketches, leaders: NDArray[np.int64], documents: NDArray[np.int64]) -> Fitted:
+def fit_all(sketches: Sketches, leaders: NDArray[np.int64], documents: Written[np.int64]) -> Fitted:
     """Divide the followers of every leader, a run of equal `leaders`; reorders `documents` within each run.
 
     Every follower of a leader is a bitmap of the leader's sketch. The followers are ordered by these bitmaps, so that
@@ -170,7 +171,7 @@ def fit_all(sketches: Sketches, leaders: NDArray[np.int64], documents: NDArray[n
 
 
 @compiled
-def draw_followers(sketches: Sketches, leader: int, documents: NDArray[np.int64]) -> Bits:
+def draw_followers(sketches: Sketches, leader: int, documents: Written[np.int64]) -> Bits:
     """Return every follower as a bitmap of its leader's sketch, and sort `documents` by bitmap, then by name."""
     offsets, ids = sketches.rows
     start, end = offsets[leader], offsets[leader + 1]
@@ -194,7 +195,7 @@ def draw_followers(sketches: Sketches, leader: int, documents: NDArray[np.int64]
 
 @compiled
 def fit_followers(
-    sketches: Sketches, leader: int, documents: NDArray[np.int64], fitted: Fitted, n_clusters: int
+    sketches: Sketches, leader: int, documents: Written[np.int64], fitted: Fitted, n_clusters: int
 ) -> int:
     """Put each follower into a cluster, reordering `documents`; return the number of all clusters so far.
 

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled, number_keys
+from nddup.ground.arrays import Ragged, number_keys
+from nddup.ground.kernels import Written, compiled
 from nddup.matching.overlap_join import Prefixes
 from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches
 
@@ -33,10 +34,10 @@ class Family(NamedTuple):
 class Index(NamedTuple):
     """The prefixes of some documents: for each feature a linked list of its holders, in the order of their entry."""
 
-    heads: NDArray[np.int64]  # by rank of the feature, the first entry of its list, or -1
-    tails: NDArray[np.int64]  # by rank, the last entry
-    following: NDArray[np.int64]  # by entry, the next entry of its list, or -1
-    holders: NDArray[np.int32]  # by entry, the document
+    heads: Written[np.int64]  # by rank of the feature, the first entry of its list, or -1
+    tails: Written[np.int64]  # by rank, the last entry
+    following: Written[np.int64]  # by entry, the next entry of its list, or -1
+    holders: Written[np.int32]  # by entry, the document
 
 
 def rank_features(sketches: Ragged, totals: NDArray[np.int32], threshold: Threshold) -> Family:
@@ -125,7 +126,7 @@ def make_room(index: Index, count: int, more: int) -> Index:
 
 
 @compiled
-def find_first(family: Family, index: Index, document: int, met: NDArray[np.int32]) -> bool:
+def find_first(family: Family, index: Index, document: int, met: Written[np.int32]) -> bool:
     """Tell whether a document has a near-duplicate in the index; `met` marks those it has been compared with."""
     prefixes = family.prefixes
     for at in range(prefixes.offsets[document], prefixes.offsets[document + 1]):
@@ -221,7 +222,7 @@ def as_pairs(rows: NDArray[np.int32]) -> Rows:
 
 @compiled
 def compare_with(
-    family: Family, documents: NDArray[np.int64], index: Index, met: NDArray[np.int32]
+    family: Family, documents: NDArray[np.int64], index: Index, met: Written[np.int32]
 ) -> NDArray[np.int32]:
     """Compare documents with those of an index but themselves; `met` marks those that the latest was compared with.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import Written, compiled
 from nddup.mining.neighbourhoods import (
     Bits,
     Component,
@@ -48,7 +48,7 @@ class FoundSets(NamedTuple):
     ends: NDArray[np.int64]
     members: NDArray[np.int32]
     supports: NDArray[np.int32]
-    counts: NDArray[np.int64]  # shape (3,)
+    counts: Written[np.int64]  # shape (3,)
 
 
 class SearchLimits(NamedTuple):
@@ -85,7 +85,7 @@ def make_room(found: FoundSets, size: int) -> FoundSets:
 
 @compiled
 def add_found(
-    found: FoundSets, neighbourhood: Neighbourhood, members: Bits, support: int, slots: NDArray[np.int64]
+    found: FoundSets, neighbourhood: Neighbourhood, members: Bits, support: int, slots: Written[np.int64]
 ) -> FoundSets:
     """Add the pivot and `members` as one set, ascending; return the sets, maybe in new arrays. `slots` is scratch."""
     size = list_slots(members, slots)
@@ -124,7 +124,7 @@ class Stack(NamedTuple):
     """The nodes from the root to the current one, by depth."""
 
     rows: Bits  # shape (room, n_features + 4 * width), one node each
-    taus: NDArray[np.int64]  # shape (room,), tau(S) of each
+    taus: Written[np.int64]  # shape (room,), tau(S) of each
     n_features: int  # words of a set of the pivot's features
     width: int  # words of a set of neighbours
 
@@ -151,9 +151,9 @@ class Scratch(NamedTuple):
     """Working memory for one neighbourhood; all but `stopper` is used within a node only."""
 
     slots: NDArray[np.int64]
-    ranked: NDArray[np.int64]
-    kept: NDArray[np.int64]  # |I ∩ b_e| of every candidate and rejecter of the node filtered last
-    stopper: NDArray[np.int64]  # shape (1,), the rejecter that stopped a node last, or -1
+    ranked: Written[np.int64]
+    kept: Written[np.int64]  # |I ∩ b_e| of every candidate and rejecter of the node filtered last
+    stopper: Written[np.int64]  # shape (1,), the rejecter that stopped a node last, or -1
     accepted: Bits  # S ∪ Q
     left_out: Bits  # P minus Q
     allowed: Bits  # candidates near all of Q
@@ -295,7 +295,9 @@ def descend(neighbourhood: Neighbourhood, node: Node, child: Node, slot: int, ta
 
 
 @compiled
-def filter_slots(neighbourhood: Neighbourhood, slots: Bits, common: Bits, tau: int, scratch: Scratch) -> None:
+def filter_slots(
+    neighbourhood: Neighbourhood, slots: Written[np.uint64], common: Bits, tau: int, scratch: Scratch
+) -> None:
     """Restore the invariant: keep in `slots` the e with |I ∩ b_e| >= max(tau, alpha_e)."""
     for i in range(list_slots(slots, scratch.slots)):
         slot = scratch.slots[i]
@@ -316,7 +318,9 @@ def stops(neighbourhood: Neighbourhood, node: Node, slot: int, tau: int) -> bool
 
 
 @compiled
-def find_dominant(neighbourhood: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
+def find_dominant(
+    neighbourhood: Neighbourhood, node: Node, tau: int, branches: Written[np.uint64], scratch: Scratch
+) -> int:
     """
     Absorb candidates by dominance, and find the document that leaves the fewest branches by dominance.
 
@@ -382,7 +386,9 @@ def rank_candidates(node: Node, scratch: Scratch) -> int:
 
 
 @compiled
-def accept_greedily(neighbourhood: Neighbourhood, node: Node, tau: int, branches: Bits, scratch: Scratch) -> int:
+def accept_greedily(
+    neighbourhood: Neighbourhood, node: Node, tau: int, branches: Written[np.uint64], scratch: Scratch
+) -> int:
     """
     Choose Q greedily, candidates with most common features first; write S ∪ Q, its joint features and P minus Q.
 
@@ -464,7 +470,7 @@ def search_pivot(
 
 
 @compiled
-def note_largest(found: FoundSets, first: int, largest: NDArray[np.int64]) -> None:
+def note_largest(found: FoundSets, first: int, largest: Written[np.int64]) -> None:
     """Update `largest`, the number of the largest set that holds each document, with the sets from `first` on."""
     for i in range(first, found.counts[SETS]):
         start = found.ends[i - 1] if i > 0 else 0
@@ -479,7 +485,7 @@ def note_largest(found: FoundSets, first: int, largest: NDArray[np.int64]) -> No
 
 @compiled
 def is_inside(
-    component: Component, pivot: int, later: Bits, found: FoundSets, which: int, seen: NDArray[np.int64]
+    component: Component, pivot: int, later: Bits, found: FoundSets, which: int, seen: Written[np.int64]
 ) -> bool:
     """Tell whether set `which`, -1 for none, holds all neighbours after the pivot; `seen` marks documents by pivot."""
     if which < 0:

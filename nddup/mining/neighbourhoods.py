@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import Written, compiled
 
 Bits = NDArray[np.uint64]
 
@@ -72,21 +72,21 @@ def count_outside(left: Bits, right: Bits) -> int:
 
 
 @compiled
-def copy_bits(target: Bits, source: Bits) -> None:
+def copy_bits(target: Written[np.uint64], source: Bits) -> None:
     """Make target = source in a plain loop: an array expression takes ten times as long to compile."""
     for i in range(target.size):
         target[i] = source[i]
 
 
 @compiled
-def keep_common(target: Bits, other: Bits) -> None:
+def keep_common(target: Written[np.uint64], other: Bits) -> None:
     """Make target = target ∩ other."""
     for i in range(target.size):
         target[i] &= other[i]
 
 
 @compiled
-def keep_outside(target: Bits, other: Bits) -> None:
+def keep_outside(target: Written[np.uint64], other: Bits) -> None:
     """Make target = target minus other."""
     for i in range(target.size):
         target[i] &= ~other[i]
@@ -99,19 +99,19 @@ def has_slot(bits: Bits, slot: int) -> bool:
 
 
 @compiled
-def add_slot(bits: Bits, slot: int) -> None:
+def add_slot(bits: Written[np.uint64], slot: int) -> None:
     """Put a slot into a set."""
     bits[slot >> 6] |= ONE << np.uint64(slot & 63)
 
 
 @compiled
-def remove_slot(bits: Bits, slot: int) -> None:
+def remove_slot(bits: Written[np.uint64], slot: int) -> None:
     """Take a slot out of a set."""
     bits[slot >> 6] &= ~(ONE << np.uint64(slot & 63))
 
 
 @compiled
-def list_slots(bits: Bits, slots: NDArray[np.int64]) -> int:
+def list_slots(bits: Bits, slots: Written[np.int64]) -> int:
     """Write the slots of a set, ascending, into `slots`, and return their number."""
     count = 0
     for i in range(bits.size):
@@ -249,7 +249,7 @@ class Neighbourhood(NamedTuple):
     pivot: int
     documents: NDArray[np.int64]  # shape (slots,), the document at each slot
     bounds: NDArray[np.int64]  # shape (slots,)
-    shared: Bits  # shape (slots, ceil(|U| / 64))
+    shared: Written[np.uint64]  # shape (slots, ceil(|U| / 64))
     near: Bits  # shape (slots, ceil(slots / 64))
     neighbours: Bits  # shape (ceil(slots / 64),), the slots taken
     pivot_features: Bits  # shape (ceil(|U| / 64),), every feature of U
@@ -261,9 +261,9 @@ class Neighbourhood(NamedTuple):
 class Lookup(NamedTuple):
     """Arrays over the whole component to look up positions within one pivot's arrays; all -1 between two pivots."""
 
-    positions: NDArray[np.int32]  # shape (f,), the position of a feature in the pivot's sketch
-    slots: NDArray[np.int32]  # shape (m,), the slot of each document
-    local_words: NDArray[np.int64]  # shape (ceil(m / 64),), the position of a word of the graph in the pivot's row
+    positions: Written[np.int32]  # shape (f,), the position of a feature in the pivot's sketch
+    slots: Written[np.int32]  # shape (m,), the slot of each document
+    local_words: Written[np.int64]  # shape (ceil(m / 64),), the position of a word of the graph in the pivot's row
 
 
 @compiled
@@ -275,7 +275,7 @@ def make_lookup(component: Component) -> Lookup:
 
 
 @compiled
-def write_word(neighbourhood: Neighbourhood, local: int, bits: np.uint64, target: Bits) -> None:
+def write_word(neighbourhood: Neighbourhood, local: int, bits: np.uint64, target: Written[np.uint64]) -> None:
     """Write one word of a row of the graph, number `local` of the pivot's row, as slots into the zeroed `target`."""
     taken = neighbourhood.row[local]
     bits &= taken
@@ -291,7 +291,7 @@ def write_word(neighbourhood: Neighbourhood, local: int, bits: np.uint64, target
 
 
 @compiled
-def write_row(neighbourhood: Neighbourhood, bits: Bits, target: Bits) -> None:
+def write_row(neighbourhood: Neighbourhood, bits: Bits, target: Written[np.uint64]) -> None:
     """Write a part of the pivot's own row, as slots, over `target`."""
     for i in range(target.size):
         target[i] = 0

@@ -16,7 +16,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import HASH_MULTIPLIER, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER
+from nddup.ground.kernels import Written, compiled
 from nddup.matching.overlap_join import find_root
 
 
@@ -101,7 +102,7 @@ def label_components(edges: NDArray[np.int32], *, nodes: int) -> Components:
 
 
 @compiled
-def join_edges(above: NDArray[np.int32], first: NDArray[np.integer], second: NDArray[np.integer]) -> None:
+def join_edges(above: Written[np.int32], first: NDArray[np.integer], second: NDArray[np.integer]) -> None:
     """Join the components of the ends of each edge (union-find).
 
     Source: Tarjan, van Leeuwen 1984, Worst-case analysis of set union algorithms (path halving).
@@ -243,7 +244,7 @@ def _choose(graph: _Graph, by_rank: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 
 @compiled
-def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_], best: NDArray[np.float64]) -> NDArray[np.int32]:
+def _find_duplicates(graph: _Graph, kept: NDArray[np.bool_], best: Written[np.float64]) -> NDArray[np.int32]:
     """Return the most alike kept one of the neighbours before each removed node, (n,); write its likeness to `best`."""
     edges, likeness, least, rows = graph.edges, graph.likeness, graph.least, len(graph.likeness)
     ranks = graph.ranks
@@ -456,7 +457,7 @@ class StreamedChoice:
 
 
 @compiled
-def _flatten(above: NDArray[np.int32]) -> None:
+def _flatten(above: Written[np.int32]) -> None:
     """Put each node directly under the first node of its component, which gets minus the component's size."""
     for node in range(len(above)):
         up = above[node]
@@ -471,7 +472,7 @@ def _flatten(above: NDArray[np.int32]) -> None:
 
 
 @compiled
-def _remove(removed: NDArray[np.uint8], first: Ends, second: Ends, last: int) -> int:
+def _remove(removed: Written[np.uint8], first: Ends, second: Ends, last: int) -> int:
     """Set the bits of the removed nodes; return the last later end, or -1 where the edges are out of order."""
     for i in range(len(second)):
         earlier, later = first[i], second[i]
@@ -495,14 +496,14 @@ def _find(table: NDArray[np.int64], name: np.int64) -> np.int64:
 
 
 @compiled
-def _enter(table: NDArray[np.int64], names: NDArray[np.int64]) -> None:
+def _enter(table: Written[np.int64], names: NDArray[np.int64]) -> None:
     for name in names:
         table[_find(table, name)] = name
 
 
 @compiled
 def _choose_by_name(
-    removed: NDArray[np.int64], later: NDArray[np.int64], earlier: NDArray[np.int64]
+    removed: Written[np.int64], later: NDArray[np.int64], earlier: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Enter the later end of each edge whose earlier end is kept; return which edges did, (e,)."""
     chosen = np.zeros(len(later), np.bool_)

@@ -10,12 +10,13 @@ Memory of a task: its documents with 25 bytes a token beside texts and hashes; a
 of its anchors. An anchor with m distinct surroundings in all is m rows of one task.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled, group_rows, number_keys, read_only
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, group_rows, number_keys
+from nddup.ground.kernels import compiled
 from nddup.passages.repeats import SCATTER, SHIFT, Anchors, Windows, find_anchors
 
 WHOLE = -1
@@ -108,11 +109,11 @@ def post_anchors(rows: Ragged, ranks: NDArray[np.int64], length: int) -> Posted:
     Cost: as `find_anchors`, and one product for each token of the surroundings: some five a token.
     """
     anchors = find_anchors(rows, length)
-    digests = _digest(length, *_frozen(*rows, *anchors[1:]))
+    digests = _digest(length, *rows, anchors.documents, anchors.firsts, anchors.ends)
     numbers = number_pairs(anchors.keys, digests)
     order, starts = group_rows(numbers.astype(np.uint64))
     firsts, of_rank = anchors.firsts - rows.offsets[anchors.documents], ranks[anchors.documents]
-    counts = _count_rows(*_frozen(order, starts, anchors.documents, of_rank, firsts))
+    counts = _count_rows(order, starts, anchors.documents, of_rank, firsts)
     at = order[starts[:-1]]
     return Posted(Posts(anchors.keys[at], digests[at], *counts), anchors, numbers)
 
@@ -153,7 +154,7 @@ def describe_windows(rows: Ragged, posted: Posted, asked: NDArray[np.int64], len
     at = at[asked]
     firsts, ends = anchors.firsts[at], anchors.ends[at]
     last = rows.offsets[anchors.documents[at] + 1] - length
-    windows = _fingerprint(length, *_frozen(rows.values, firsts, ends, last))
+    windows = _fingerprint(length, rows.values, firsts, ends, last)
     sizes = (ends - firsts).astype(np.int32)
     return Details(sizes, windows, _count_excess(posted, asked, sizes, windows))
 
@@ -204,7 +205,7 @@ def judge_windows(posts: Posts, asked: NDArray[np.int64], details: Details, *, w
     sizes = details.sizes.astype(np.int64)
     all_rows = np.repeat(asked, sizes + 1)
     numbers = number_pairs(groups[all_rows].astype(np.uint64), details.windows)
-    runs = _judge_each(within, *_frozen(asked, sizes, numbers, details.windows, details.excess, *posts[2:]))
+    runs = _judge_each(within, asked, sizes, numbers, details.windows, details.excess, *posts[2:])
     return Verdicts(*map(np.concatenate, zip(whole, runs, strict=True)))  # type: ignore[arg-type] # columns of equal types
 
 
@@ -215,23 +216,18 @@ def place_windows(rows: Ragged, ranks: NDArray[np.int64], posted: Posted, verdic
     ends = begins.copy()
     having = verdicts.rows[order[starts[:-1]]]
     begins[having], ends[having] = starts[:-1], starts[1:]
-    given = (column[order] for column in verdicts[1:])
+    ordered = Verdicts(*(column[order] for column in verdicts))  # type: ignore[arg-type] # in the order of its fields
+    anchors = posted.anchors
     numbers, goes_on, places, documents, first_ranks, tokens = _place(
-        len(rows.values),
-        *_frozen(posted.rows, posted.anchors.firsts, posted.anchors.ends, begins, ends, *given),
+        len(rows.values), posted.rows, anchors.firsts, anchors.ends, begins, ends, *ordered[1:]
     )
-    follows = _link_places(*_frozen(rows.offsets, numbers, goes_on, places))
+    follows = _link_places(rows.offsets, numbers, goes_on, places)
     by_rank = np.argsort(ranks)
     found = np.minimum(np.searchsorted(ranks[by_rank], first_ranks), max(len(ranks) - 1, 0))
     homes = by_rank[found] if len(ranks) else _NONE
     is_here = ranks[homes] == first_ranks
     firsts = np.where(is_here, rows.offsets[homes] + tokens, -1)
     return Windows(numbers, follows, places, documents, firsts, np.where(is_here, homes, -1).astype(np.int32))
-
-
-def _frozen(*columns: Any) -> Any:  # noqa: ANN401 - columns of several types, as a kernel takes them
-    """Return the columns read-only: each kind of array is compiled separately."""
-    return map(read_only, columns)
 
 
 def _is_shared(posts: Posts, groups: NDArray[np.int32], count: int, *, within: bool) -> NDArray[np.bool_]:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.errors import CapacityError
-from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, compiled, number_keys, read_only
+from nddup.ground.arrays import HASH_MULTIPLIER, Ragged, number_keys
+from nddup.ground.kernels import Written, compiled
 from nddup.sketching.rolling_hash import SHINGLE_BASE
 
 MOST_TOKENS: Final = (1 << 31) - 1
@@ -158,12 +159,10 @@ def find_repeats(rows: Ragged, ranks: NDArray[np.int64], length: int, *, within:
 
 def chain_windows(offsets: NDArray[np.int64], windows: Windows, length: int, *, within: bool) -> Repeats:
     """Chain repeated windows into passages, and find what may be cut; arguments as of `find_repeats`."""
-    offsets = read_only(offsets)
-    numbers, follows, places = (read_only(windows.numbers), read_only(windows.follows), read_only(windows.places))
-    documents, firsts, homes = (read_only(windows.documents), read_only(windows.firsts), read_only(windows.homes))
+    numbers, follows, firsts = windows.numbers, windows.follows, windows.firsts
     return Repeats(
-        Passages(*_chain(offsets, numbers, follows, places, documents, firsts, length)),
-        Cuts(*_cut(offsets, numbers, firsts, homes, length, within)),
+        Passages(*_chain(offsets, numbers, follows, windows.places, windows.documents, firsts, length)),
+        Cuts(*_cut(offsets, numbers, firsts, windows.homes, length, within)),
     )
 
 
@@ -181,7 +180,6 @@ def find_anchors(rows: Ragged, length: int) -> Anchors:
     """
     size = max(1, length // 2)
     leaving = np.uint64(pow(int(SHINGLE_BASE), size, 2**64))
-    rows = Ragged(read_only(rows.offsets), read_only(rows.values))
     room = len(rows.values)  # of memory that is not written to, no page is taken
     keys, documents = np.empty(room, np.uint64), np.empty(room, np.int32)
     firsts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -191,7 +189,6 @@ def find_anchors(rows: Ragged, length: int) -> Anchors:
 
 def number_windows(rows: Ragged, ranks: NDArray[np.int64], length: int, *, within: bool = False) -> Windows:
     """Number the repeated windows; arguments as of `find_repeats`."""
-    rows, ranks = Ragged(read_only(rows.offsets), read_only(rows.values)), read_only(ranks)
     anchors = find_anchors(rows, length)
     groups, count = number_keys(anchors.keys)
     is_shared = _find_shared(groups, anchors.documents, count, within)[groups] if len(groups) else np.empty(0, np.bool_)
@@ -199,7 +196,7 @@ def number_windows(rows: Ragged, ranks: NDArray[np.int64], length: int, *, withi
     leaving = np.uint64(pow(int(SHINGLE_BASE), length, 2**64))
     numbers, count = _number(rows.values, firsts, ends, length, leaving)
     counts = _count_places(rows.offsets, numbers, ranks, count, within)
-    return Windows(numbers, _link(rows.offsets, read_only(numbers), read_only(counts[0])), *counts)
+    return Windows(numbers, _link(rows.offsets, numbers, counts[0]), *counts)
 
 
 @compiled
@@ -209,10 +206,10 @@ def _list_anchors(  # noqa: C901 - one pass over the tokens
     length: int,
     size: int,
     leaving: np.uint64,
-    keys: NDArray[np.uint64],
-    documents: NDArray[np.int32],
-    firsts: NDArray[np.int64],
-    ends: NDArray[np.int64],
+    keys: Written[np.uint64],
+    documents: Written[np.int32],
+    firsts: Written[np.int64],
+    ends: Written[np.int64],
 ) -> int:
     """Write the anchors; return their number, at most one a token."""
     span = length - size + 1  # hashes in a window
@@ -338,7 +335,7 @@ def _number(  # noqa: C901, PLR0912 - one pass over the windows
 @compiled
 def _count_places(
     offsets: NDArray[np.int64],
-    numbers: NDArray[np.int32],
+    numbers: Written[np.int32],
     ranks: NDArray[np.int64],
     count: int,
     within: bool,  # noqa: FBT001 - a kernel takes no keywords

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nddup.against.spans import count_characters, locate_tokens
-from nddup.ground.arrays import compiled, read_only
+from nddup.ground.kernels import compiled
 from nddup.scanning.found import join_encoded
 from nddup.sketching.rolling_hash import most_tokens
 from nddup.sketching.tokens import word_table
@@ -61,8 +61,7 @@ def find_characters(
     Cost: each text with runs is read once more.
     """
     data, bounds = join_encoded(texts)
-    table, runs = word_table(ignore), map(read_only, (offsets, firsts, ends))
-    return _find_characters(read_only(data), read_only(bounds), table, *runs)
+    return _find_characters(data, bounds, word_table(ignore), offsets, firsts, ends)
 
 
 @compiled

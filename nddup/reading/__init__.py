@@ -1,6 +1,6 @@
 """From the bytes of a file to records, and from records to text. Opens no files and uses no Spark: callers pass bytes.
 
-May import only `nddup.ground.arrays` and `nddup.errors`. `formats` declares every format, `detect` recognises the
+May import only `nddup.ground` and `nddup.errors`. `formats` declares every format, `detect` recognises the
 format of a file, and `records` parses a record and extracts its text.
 
 To add a format: if only its paths are new, add an entry to `formats`. A new kind has a row in `FILE_KINDS` there. If it

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import Written, compiled
 from nddup.reading.charsets import canonical_charset
 from nddup.reading.formats import FileHead, split_field
 from nddup.reading.outcomes import MAX_ID_LENGTH
@@ -230,7 +230,7 @@ def _join(
     titles: tuple[NDArray[np.uint8], NDArray[np.int64]],
     texts: tuple[NDArray[np.uint8], NDArray[np.int64]],
     marks: tuple[NDArray[np.uint8], NDArray[np.uint8]],
-    out: NDArray[np.uint8],
+    out: Written[np.uint8],
 ) -> NDArray[np.int32]:
     """Write titles and texts in turn, with the marks where neither is empty; return where each begins, (n + 1,)."""
     (title, title_at), (text, text_at), (between, end) = titles, texts, marks
@@ -257,7 +257,7 @@ def _read_lines(
     data: NDArray[np.uint8],
     lines: tuple[NDArray[np.int64], NDArray[np.int64]],
     keys: tuple[NDArray[np.uint8], NDArray[np.int64]],
-    is_plain: NDArray[np.bool_],
+    is_plain: Written[np.bool_],
     found: tuple[NDArray[np.uint8], NDArray[np.int32]],
 ) -> None:
     """Read the lines of which `is_plain` is set, and clear it for those that are odd.
@@ -289,8 +289,8 @@ def _read_object(  # noqa: C901, PLR0911, PLR0912 - a state machine
     at: int,
     end: int,
     keys: tuple[NDArray[np.uint8], NDArray[np.int64]],
-    out: NDArray[np.uint8],
-    tops: NDArray[np.int64],
+    out: Written[np.uint8],
+    tops: Written[np.int64],
 ) -> bool:
     """Read `data[at:end]`; return whether it is a plain object. Its values are written to `out`, and `tops` moved."""
     title = len(out) - 1
@@ -384,7 +384,7 @@ def _find_key(out: NDArray[np.uint8], at: int, end: int, keys: tuple[NDArray[np.
 
 @compiled
 def _read_string(  # noqa: C901, PLR0912 - one pass over the bytes
-    data: NDArray[np.uint8], at: int, end: int, out: NDArray[np.uint8], target: int, to: int
+    data: NDArray[np.uint8], at: int, end: int, out: Written[np.uint8], target: int, to: int
 ) -> tuple[int, int]:
     """Read the string that begins at `at`, and write it to row `target` of `out` from `to` on.
 
@@ -464,7 +464,7 @@ def _read_hex(data: NDArray[np.uint8], at: int, end: int) -> int:
 
 
 @compiled
-def _write_utf8(code: int, out: NDArray[np.uint8], target: int, to: int) -> int:
+def _write_utf8(code: int, out: Written[np.uint8], target: int, to: int) -> int:
     """Write a character to row `target` of `out`; return the place after it."""
     if code < 0x80:
         out[target, to] = code

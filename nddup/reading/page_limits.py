@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import Written, compiled
 
 MAX_PARTS = 1 << 20
 """Maximum number of tags and attributes of one record: they take up to 380 MB. A real page of 2.7 MB has 0.27 million.
@@ -309,7 +309,7 @@ def most_attributes(data: Bytes) -> int:
 
 
 @compiled
-def _step_all(counts: NDArray[np.int64], after: NDArray[np.int64], byte: int) -> tuple[int, int]:
+def _step_all(counts: Written[np.int64], after: Written[np.int64], byte: int) -> tuple[int, int]:
     """Advance all open tags by one byte; `counts`, updated here, has the most attributes per state, -1 for no tag.
 
     Returns:
@@ -376,7 +376,7 @@ def _count_tags(data: Bytes) -> tuple[int, int, int, int, int]:
 
 
 @compiled
-def _trace(data: Bytes, stack: Names) -> tuple[int, int, int, int]:  # noqa: C901, PLR0912, PLR0915 - one pass
+def _trace(data: Bytes, stack: Written[np.uint64]) -> tuple[int, int, int, int]:  # noqa: C901, PLR0912, PLR0915 - one pass
     """Count the fields of `Open`; `stack`, written here, holds the names of the open elements."""
     depth = steps = scopes = moved = moved_bytes = 0
     opened = reopened = 0

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import Written, compiled
 
 BEYOND_ASCII: Final = 0x80
 
@@ -34,7 +34,7 @@ def is_ascii(data: NDArray[np.uint8], source: np.uint64) -> bool:
 
 
 @compiled
-def fold_ascii(data: NDArray[np.uint8], source: np.uint64, folded: NDArray[np.uint8], target: np.uint64) -> None:
+def fold_ascii(data: NDArray[np.uint8], source: np.uint64, folded: Written[np.uint8], target: np.uint64) -> None:
     """Normalise a block of ASCII without a branch that depends on the text; a separator becomes 0."""
     for k in range(BLOCK):
         c = data[source + np.uint64(k)]
@@ -45,7 +45,7 @@ def fold_ascii(data: NDArray[np.uint8], source: np.uint64, folded: NDArray[np.ui
 
 @compiled
 def fold_blocks(
-    data: NDArray[np.uint8], source: np.uint64, end: np.uint64, folded: NDArray[np.uint8], target: np.uint64
+    data: NDArray[np.uint8], source: np.uint64, end: np.uint64, folded: Written[np.uint8], target: np.uint64
 ) -> np.uint64:
     """Normalise whole blocks of ASCII, Russian letters and Latin-1; return the bytes read, and written.
 

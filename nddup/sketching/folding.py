@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import Written, compiled
 from nddup.sketching.block_folding import BEYOND_ASCII, BLOCK, LONG, ONE, fold_ascii, fold_blocks, is_ascii
 from nddup.sketching.tokens import (
     ABOVE,
@@ -123,7 +123,7 @@ def decode_any(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
 
 
 @compiled
-def encode(code: int, folded: NDArray[np.uint8], at: int) -> int:
+def encode(code: int, folded: Written[np.uint8], at: int) -> int:
     """Write a character as UTF-8; return the place after it."""
     if code < 0x80:
         folded[at] = code
@@ -167,7 +167,7 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
     end: int,
     table: NDArray[np.uint32],
     apart: bool,  # noqa: FBT001 - a kernel takes no keywords
-    folded: NDArray[np.uint8],
+    folded: Written[np.uint8],
 ) -> int:
     """Normalise the UTF-8 text `data[start:end]`; return the bytes written.
 
@@ -361,7 +361,7 @@ def fold_text(  # noqa: C901, PLR0912, PLR0915 - one pass over the bytes: a call
 
 
 @compiled
-def _hide_numbers(folded: NDArray[np.uint8], size: int) -> None:
+def _hide_numbers(folded: Written[np.uint8], size: int) -> None:
     """Make each run of digits alone between zero bytes a single 0; its other bytes become zero bytes."""
     begin = 0
     while begin < size:
@@ -401,10 +401,10 @@ def _fold_cluster(  # noqa: C901, PLR0912 - one pass over a few characters
     end: int,
     table: NDArray[np.uint32],
     apart: bool,  # noqa: FBT001 - a kernel takes no keywords
-    folded: NDArray[np.uint8],
+    folded: Written[np.uint8],
     at: int,
     last: int,
-    parts: NDArray[np.uint32],
+    parts: Written[np.uint32],
 ) -> tuple[int, int, int]:
     """Normalise the character at `i`, and all marks after it, together with what they may compose with.
 
@@ -461,7 +461,7 @@ def _fold_cluster(  # noqa: C901, PLR0912 - one pass over a few characters
 
 @compiled
 def _add_parts(
-    table: NDArray[np.uint32], code: int, parts: NDArray[np.uint32], n: int
+    table: NDArray[np.uint32], code: int, parts: Written[np.uint32], n: int
 ) -> tuple[NDArray[np.uint32], int]:
     """Add the decomposition of a folded character to the `n` parts; return the array, a larger one if it was full."""
     length = 1
@@ -485,7 +485,7 @@ def _add_parts(
 
 
 @compiled
-def _order_marks(table: NDArray[np.uint32], parts: NDArray[np.uint32], n: int) -> None:
+def _order_marks(table: NDArray[np.uint32], parts: Written[np.uint32], n: int) -> None:
     first = 0
     while first < n:
         if table[FACTS + signed(parts[first])] & ORDER == 0:
@@ -509,7 +509,7 @@ def _order_marks(table: NDArray[np.uint32], parts: NDArray[np.uint32], n: int) -
 
 
 @compiled
-def _order_many(table: NDArray[np.uint32], marks: NDArray[np.uint32]) -> None:
+def _order_many(table: NDArray[np.uint32], marks: Written[np.uint32]) -> None:
     """Sort marks by combining class, equal classes as they were: by counting."""
     places = np.zeros(ORDER + 2, np.int64)
     for code in marks:
@@ -523,7 +523,7 @@ def _order_many(table: NDArray[np.uint32], marks: NDArray[np.uint32]) -> None:
 
 
 @compiled
-def _fold_marks(table: NDArray[np.uint32], parts: NDArray[np.uint32], n: int) -> int:
+def _fold_marks(table: NDArray[np.uint32], parts: Written[np.uint32], n: int) -> int:
     """Drop the dot above every i, and make the iota below a letter; return how many parts are left."""
     left = 0
     is_i = False  # the last letter is an i, and no other mark is above it
@@ -539,7 +539,7 @@ def _fold_marks(table: NDArray[np.uint32], parts: NDArray[np.uint32], n: int) ->
 
 
 @compiled
-def _compose(table: NDArray[np.uint32], parts: NDArray[np.uint32], n: int) -> int:
+def _compose(table: NDArray[np.uint32], parts: Written[np.uint32], n: int) -> int:
     """Compose each letter with the marks that no other mark keeps from it; return how many parts are left."""
     left = 0
     starter, before = -1, 0  # the last part of class 0, and the class of the last part

@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled, gather, read_only
+from nddup.ground.arrays import gather
+from nddup.ground.kernels import Written, compiled
 from nddup.sketching.accuracy import check_at_least_one
 from nddup.sketching.permutations import MixKeys, mix_id, mix_keys
 from nddup.sketching.rolling_hash import (
@@ -49,10 +50,10 @@ class Sketches(NamedTuple):
             None.
     """
 
-    n_tokens: NDArray[np.int32]
-    n_features: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    ids: NDArray[np.uint64]
+    n_tokens: Written[np.int32]
+    n_features: Written[np.int32]
+    offsets: Written[np.int64]
+    ids: Written[np.uint64]
     signatures: NDArray[np.uint64] | None = None
 
 
@@ -99,8 +100,8 @@ def select_smallest(
     multiplier: np.uint64,
     increment: np.uint64,
     size: int,
-    scratch: NDArray[np.uint64],
-    ids: NDArray[np.uint64],
+    scratch: Written[np.uint64],
+    ids: Written[np.uint64],
 ) -> tuple[int, int]:
     """Permute the fingerprints and write the `size` smallest distinct ids to the front of `ids`.
 
@@ -144,7 +145,7 @@ def select_smallest(
 
 
 @compiled
-def sort_distinct(values: NDArray[np.uint64]) -> int:
+def sort_distinct(values: Written[np.uint64]) -> int:
     """Sort values that are nearly in order, bring the distinct ones to the front, and return their number.
 
     Few random ids share a bucket, so a few rounds in which neighbours change places sort them, without a branch that
@@ -173,7 +174,7 @@ def sort_distinct(values: NDArray[np.uint64]) -> int:
 
 
 @compiled
-def _swap_neighbours(values: NDArray[np.uint64], first: int) -> np.uint64:
+def _swap_neighbours(values: Written[np.uint64], first: int) -> np.uint64:
     """Order each two neighbours, from place `first` on; return how many pairs were not in order."""
     moved = NONE
     for pair in range((values.size - first) // 2):
@@ -293,5 +294,5 @@ def sketch_texts(
     )
 
     rule = _Rule(shingling(length, offset), mix_keys(seed), min(size, NO_LIMIT), characters)
-    _sketch_batch(read_only(data), read_only(bounds), word_table(ignore), rule, sketches)
+    _sketch_batch(data, bounds, word_table(ignore), rule, sketches)
     return sketches._replace(ids=sketches.ids[: sketches.offsets[-1]].copy())

@@ -18,7 +18,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged
+from nddup.ground.kernels import compiled
 from nddup.sketching.accuracy import Shares, check_at_least_one, check_shares
 from nddup.sketching.permutations import (
     GOLDEN,

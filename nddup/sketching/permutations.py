@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import compiled
 
 MIX_FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
 MIX_SECOND: Final = np.uint64(0x94D049BB133111EB)

@@ -20,7 +20,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled, read_only
+from nddup.ground.arrays import Ragged
+from nddup.ground.kernels import Written, compiled
 from nddup.sketching.min_s import (
     Sketches,
     check_texts,
@@ -266,7 +267,7 @@ def roll_rabin(
     length: int,
     offset: int,
     tables: RabinTables,
-    fingerprints: NDArray[np.uint64],
+    fingerprints: Written[np.uint64],
 ) -> int:
     """Write the fingerprints of the shingles of `hashes[:n_tokens]`; return how many, as `rolling_hash.roll` does."""
     if n_tokens == 0:
@@ -329,11 +330,11 @@ def digest_texts(
     room = most_characters(longest) if unit == "char" else most_tokens(longest)
     hashes = np.empty(room + 1, np.uint64)
 
-    text, table = read_only(data), word_table(ignore)
+    table = word_table(ignore)
     n_tokens = np.zeros(n_texts, np.int32)
     digests: list[bytes] = []
     for d in range(n_texts):
-        n_tokens[d] = hash_text(text, bounds[d], bounds[d + 1], table, hashes)
+        n_tokens[d] = hash_text(data, bounds[d], bounds[d + 1], table, hashes)
         if n_tokens[d]:
             digests.append(blake2b(hashes[: n_tokens[d]].tobytes(), digest_size=8 * IDS).digest())
 
@@ -548,11 +549,10 @@ def make_sketches(
     if sketcher.minima is not None and left_out.size:
         raise ValueError(f"kind {recipe.kind}: the id of a slot stands for no single shingle; none can be left out")
 
-    text = read_only(data)
     n_tokens, n_features = np.zeros(n_texts, np.int32), np.zeros(n_texts, np.int32)
     ids, signatures = [nothing], [nothing]  # something to concatenate if there are no texts
     for d in range(n_texts):
-        document = sketcher.read(text, bounds[d], bounds[d + 1])
+        document = sketcher.read(data, bounds[d], bounds[d + 1])
         distinct = sketcher.permute(document.fingerprints)
         n_tokens[d], n_features[d] = document.n_tokens, distinct.size
         if sketcher.minima is None:

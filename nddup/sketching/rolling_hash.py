@@ -18,7 +18,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import Ragged, compiled
+from nddup.ground.arrays import Ragged
+from nddup.ground.kernels import Written, compiled
 from nddup.sketching.block_folding import BEYOND_ASCII
 from nddup.sketching.folding import byte_at, decode, fold_text, folded_words, signed
 from nddup.sketching.tokens import CLASS, CLASS_SHIFT, FACTS, OF_MARK, UNKNOWN, WORD_TABLE, word_table
@@ -121,7 +122,7 @@ def most_tokens(n_bytes: int) -> int:
 
 @compiled
 def hash_tokens(
-    data: NDArray[np.uint8], start: int, end: int, table: NDArray[np.uint32], hashes: NDArray[np.uint64]
+    data: NDArray[np.uint8], start: int, end: int, table: NDArray[np.uint32], hashes: Written[np.uint64]
 ) -> int:
     """Hash the tokens of the UTF-8 text `data[start:end]` into the front of `hashes`; return their number.
 
@@ -201,7 +202,7 @@ def _lowest_bit(bits: np.uint64) -> np.uint64:
 
 
 @compiled
-def _hash_front(firsts: NDArray[np.uint64], seconds: NDArray[np.uint64], count: int, hashes: NDArray[np.uint64]) -> int:
+def _hash_front(firsts: NDArray[np.uint64], seconds: NDArray[np.uint64], count: int, hashes: Written[np.uint64]) -> int:
     """Hash tokens of less than 16 bytes as `read_token` does, given their first sixteen; return how many are longer.
 
     No step depends on the length of a token, so that LLVM makes vector instructions of the loop.
@@ -228,7 +229,7 @@ def roll(
     length: int,
     offset: int,
     leaving: np.uint64,
-    fingerprints: NDArray[np.uint64],
+    fingerprints: Written[np.uint64],
 ) -> int:
     """Write the fingerprints of the shingles of `hashes[:n_tokens]`, with room for one per token; return how many.
 
@@ -269,7 +270,7 @@ def most_characters(n_bytes: int) -> int:
 
 @compiled
 def hash_characters(  # noqa: C901 - one pass over the bytes
-    data: NDArray[np.uint8], start: int, end: int, table: NDArray[np.uint32], hashes: NDArray[np.uint64]
+    data: NDArray[np.uint8], start: int, end: int, table: NDArray[np.uint32], hashes: Written[np.uint64]
 ) -> int:
     """Hash the characters of a text into the front of `hashes`; return their number.
 

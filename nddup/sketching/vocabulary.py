@@ -25,7 +25,8 @@ import stop_words
 from numpy.typing import NDArray
 
 from nddup.errors import CapacityError
-from nddup.ground.arrays import HASH_MULTIPLIER, compiled, read_only
+from nddup.ground.arrays import HASH_MULTIPLIER
+from nddup.ground.kernels import Written, compiled
 from nddup.sketching.folding import fold_text, folded_words, signed
 from nddup.sketching.rolling_hash import ONE, most_tokens, read_token
 from nddup.sketching.tokens import OF_MARK, TOKEN_TABLE_VERSION, character_class, decompose, tokenise, word_table
@@ -44,7 +45,7 @@ Numbered = tuple[NDArray[np.int32], NDArray[np.int64]]
 """A number per token, (t,), and the offsets of the texts in that array, (d + 1,)."""
 
 
-class Written(NamedTuple):
+class Numbering(NamedTuple):
     """The arrays that `number_words` writes.
 
     Attributes:
@@ -54,10 +55,10 @@ class Written(NamedTuple):
         letters: the new words, normalised, as UTF-8; room for the folded texts.
     """
 
-    tokens: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    places: NDArray[np.int64]
-    letters: NDArray[np.uint8]
+    tokens: Written[np.int32]
+    offsets: Written[np.int64]
+    places: Written[np.int64]
+    letters: Written[np.uint8]
 
 
 class Position(NamedTuple):
@@ -148,7 +149,7 @@ def number_words(
     bounds: NDArray[np.int64],
     table: NDArray[np.uint32],
     words: tuple[NDArray[np.uint64], NDArray[np.int32]],
-    found: Written,
+    found: Numbering,
     progress: Position,
 ) -> Position:
     """Number the tokens of texts; a word that is not in the table is added with the next number.
@@ -244,7 +245,7 @@ class Vocabulary:
         room = most_tokens(int(bounds[-1] - bounds[0])) + bounds.size  # the last token of a text needs no separator
         places = np.empty((self._keys.size // 2, 2), np.int64)
         letters = np.empty(8 * folded_words(int(bounds[-1] - bounds[0])), np.uint8)
-        found = Written(np.empty(room, np.int32), np.zeros(bounds.size, np.int64), places, letters)
+        found = Numbering(np.empty(room, np.int32), np.zeros(bounds.size, np.int64), places, letters)
         known = self._count
         progress = Position(0, 0, 0, known, 0)
         while True:
@@ -269,11 +270,11 @@ def pieces(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[tuple[NDA
         >>> [b.tolist() for _, b in pieces(np.zeros(3 << 20, np.uint8), np.array([0, 9, 2 << 20, 3 << 20]))]
         [[0, 9], [9, 2097152], [2097152, 3145728]]
     """
-    text, found, first = read_only(data), [], 0
+    found, first = [], 0
     while first < bounds.size - 1:
         last = int(np.searchsorted(bounds, bounds[first] + PIECE, side="right")) - 1
         last = max(last, first + 1)
-        found.append((text, read_only(bounds[first : last + 1])))
+        found.append((data, bounds[first : last + 1]))
         first = last
     return found
 
@@ -497,7 +498,7 @@ def count_terms(
     term_of: NDArray[np.int32],
     texts_before: int,
     least_tokens: int,
-    counts: NDArray[np.int64],
+    counts: Written[np.int64],
 ) -> None:
     """Add the terms of texts to `counts`, (3, terms): occurrences, documents, and the last text, from 1, of a term."""
     for d in range(offsets.size - 1):

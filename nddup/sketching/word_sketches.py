@@ -17,7 +17,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import Written, compiled
 from nddup.sketching.min_s import Sketches, check_texts
 from nddup.sketching.permutations import mix_id, mix_keys
 from nddup.sketching.vocabulary import MOST_WORDS, NO_TERM, LexiconRule, Vocabulary, letter_number, pieces, term_ids
@@ -178,7 +178,7 @@ def select_terms(
     term_of: NDArray[np.int32],
     ids: NDArray[np.uint64],
     kept: NDArray[np.bool_],
-    last: NDArray[np.int64],
+    last: Written[np.int64],
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
     """Select the distinct terms of each text that are in the lexicon.
 

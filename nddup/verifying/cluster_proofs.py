@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import compiled
+from nddup.ground.kernels import Written, compiled
 from nddup.verifying.definitions import Definition, Rows, bound_of, judge
 from nddup.verifying.near_pairs import find_slot, number_ids
 
@@ -146,7 +146,7 @@ def _mark(
     sketch: NDArray[np.uint64],
     slots: NDArray[np.int32],
     features: NDArray[np.uint64],
-    marks: NDArray[np.int32],
+    marks: Written[np.int32],
     row: int,
 ) -> None:
     """Write the row of a sketch to `marks` at the number of each feature that it holds."""

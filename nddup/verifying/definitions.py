@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import HASH_MULTIPLIER, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER
+from nddup.ground.kernels import compiled
 
 
 class Rows(NamedTuple):

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import HASH_MULTIPLIER, compiled
+from nddup.ground.arrays import HASH_MULTIPLIER
+from nddup.ground.kernels import Written, compiled
 from nddup.verifying.definitions import Definition, Rows, bound_of, gather, is_near, judge
 
 FOUND = 7
@@ -219,10 +220,10 @@ def count_overlaps(
     after: int,
     is_last: NDArray[np.bool_],
     least: int,
-    counts: NDArray[np.int32],
-    shares: NDArray[np.int32],
-    met: NDArray[np.int64],
-    few: NDArray[np.int32],
+    counts: Written[np.int32],
+    shares: Written[np.int32],
+    met: Written[np.int64],
+    few: Written[np.int32],
 ) -> int:
     """Count what a sketch A has in common with every probe B, and list those with at least `least` common ids.
 
@@ -274,7 +275,7 @@ def count_overlaps(
 
 @compiled
 def _list_few(
-    few: NDArray[np.int32], least: int, counts: NDArray[np.int32], shares: NDArray[np.int32], met: NDArray[np.int64]
+    few: NDArray[np.int32], least: int, counts: Written[np.int32], shares: Written[np.int32], met: Written[np.int64]
 ) -> int:
     """List these probes, met once or more, if their count is at least `least`, and set their counts to zero."""
     n = 0
@@ -288,7 +289,7 @@ def _list_few(
 
 @compiled
 def _search_counts(
-    after: int, least: int, counts: NDArray[np.int32], shares: NDArray[np.int32], met: NDArray[np.int64]
+    after: int, least: int, counts: Written[np.int32], shares: Written[np.int32], met: Written[np.int64]
 ) -> int:
     """List the probes behind `after` whose count is at least `least`, and set all counts to zero, a block at a time."""
     n = 0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.ground.arrays import Ragged, read_only
+from nddup.ground.arrays import Ragged
 from nddup.matching import sift
 from tests.matching.prepared_sketches import ragged
 
@@ -27,8 +27,7 @@ def ask(sketches: Ragged, rows: list[int], bounds: list[int], threads: int = 1) 
     """Sift by threads."""
     with ThreadPoolExecutor(threads) as pool:
         asked = np.array(rows, np.int64), np.array(bounds, np.int32)
-        made = Ragged(sketches.offsets, read_only(sketches.values))
-        return list(map(bool, sift.sift(made, *asked, pool.map, threads)))
+        return list(map(bool, sift.sift(sketches, *asked, pool.map, threads)))
 
 
 @given(st.data(), st.integers(1, 5))

@@ -15,7 +15,7 @@ from nddup.compiling import install as compiling
 from nddup.compiling import warm_up as kernels
 from nddup.errors import NddupError
 from nddup.ground import progress
-from nddup.ground.arrays import is_compiled
+from nddup.ground.kernels import is_compiled
 from nddup.ground.own_files import KernelFolder
 from nddup.ground.progress import Steps
 from tests.places import ROOT
@@ -86,7 +86,7 @@ def test_every_part_exists() -> None:
 
 
 ASK = """
-import sys
+import shlex, sys
 from nddup.cli import main
 from nddup.compiling import install, warm_up
 from nddup.ground.arrays import KernelCache
@@ -100,20 +100,59 @@ def note(cache, sig, target):
 
 
 KernelCache.load_overload = note
-for part in install.USUAL:
+for part in getattr(install, sys.argv[1]):
     getattr(warm_up, part)()
-usual = len(asked)
-main(["run", *sys.argv[1:]])
-print("beyond:", *asked[usual:])
+compiled = set(asked)
+for command in sys.stdin:
+    assert main(shlex.split(command)) == 0, command
+print("beyond:", *(kernel for kernel in asked if kernel not in compiled))
 """
 
 
-def test_a_usual_run_calls_usual_kernels(tmp_path: Path) -> None:
-    """Of the sample, at default settings, this process asks for no kernel that USUAL leaves out."""
-    command = [sys.executable, "-c", ASK, str(ROOT / "samples/debdocs"), "--output", str(tmp_path / "run")]
-    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+def _beyond(parts: str, commands: str, folder: Path) -> str:
+    """Return the kernels that commands ask for in this process beyond those that setup compiles."""
+    command = [sys.executable, "-c", ASK, parts]
+    ended = subprocess.run(command, input=commands, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    return ended.stdout.rpartition("beyond:")[2].strip()
 
-    assert ended.stdout.endswith("beyond:\n")
+
+def test_a_usual_run_calls_usual_kernels(tmp_path: Path) -> None:
+    """Of the sample, at default settings, no kernel is asked for that USUAL leaves out; nor by `check`, of CHECK."""
+    assert _beyond("USUAL", f"run {ROOT / 'samples/debdocs'} --output run\n", tmp_path) == ""
+    assert _beyond("CHECK", "check run\n", tmp_path) == ""
+
+
+COMMANDS = """
+run SAMPLE --output one --set local.processes=1
+run few --output few-run --set local.processes=1 --set output.context=true --set output.onto=true
+check one
+check few-run
+run more --output more-run --onto few-run --as later --set local.processes=1
+check more-run
+run SAMPLE --output words --set sketch.kind=i-match --set local.processes=1
+run SAMPLE --output parts --set clusters.mode=partition --set pairs.threshold=0.5 --set local.processes=1
+check parts
+run SAMPLE --output slots --set sketch.kind=minhash --set pairs.confirm=edit --set local.processes=1
+check slots
+mine few-run/context.fimi --support 1 --output sets
+against few more --output hits
+passages SAMPLE --output repeats
+index create pages
+index add pages few
+index add pages more
+index query pages few
+"""
+
+
+def test_after_setup_no_command_compiles(tmp_path: Path) -> None:
+    """What commands give kernels is of the types that setup compiles them for, however few the texts are."""
+    for folder, texts in (("few", ["a rose is a rose", "a rose is a rose is"]), ("more", ["a rose is a rose", "two"])):
+        (tmp_path / folder).mkdir()
+        for number, text in enumerate(texts):
+            (tmp_path / folder / f"{number}.txt").write_text(f"{text} by any other name")
+
+    commands = COMMANDS.strip().replace("SAMPLE", str(ROOT / "samples/debdocs"))
+    assert _beyond("PARTS", commands, tmp_path) == ""
 
 
 def test_no_kernel_is_forgotten() -> None:

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nddup.ground.arrays import read_only
 from nddup.sketching.permutations import mix, mix_keys
 from nddup.sketching.rolling_hash import hash_tokens, most_tokens
 from nddup.sketching.tokens import WORD_TABLE, tokenise
@@ -57,7 +56,7 @@ class Heard:
     def spell(self, documents: list[str]) -> list[list[str]]:
         """Number the texts and spell them again."""
         data, bounds = as_arrow(list(documents))
-        tokens, offsets = self.vocabulary.number(read_only(data), bounds)
+        tokens, offsets = self.vocabulary.number(data, bounds)
         return [[self.words[t] for t in tokens[low:high].tolist()] for low, high in pairwise(offsets.tolist())]
 
 
@@ -75,11 +74,11 @@ def test_numbered_words_spell_the_tokens(first: list[str], second: list[str]) ->
 def test_bytes_that_are_no_text_part_words_as_in_shingles(raw: list[bytes]) -> None:
     """Two tokens have the same number iff their hashes in shingles are equal, whatever the bytes."""
     data, bounds = as_arrow(list(raw))
-    tokens, offsets = Heard().vocabulary.number(read_only(data), bounds)
+    tokens, offsets = Heard().vocabulary.number(data, bounds)
     hashes = np.empty(most_tokens(data.size) + 2, np.uint64)
     hashed: list[int] = []
     for low, high in pairwise(bounds.tolist()):
-        hashed += hashes[: hash_tokens(read_only(data), low, high, WORD_TABLE, hashes)].tolist()
+        hashed += hashes[: hash_tokens(data, low, high, WORD_TABLE, hashes)].tolist()
 
     assert offsets[-1] == len(hashed)
     assert len(set(zip(tokens.tolist(), hashed, strict=True))) == len(set(hashed)) == len(set(tokens.tolist()))
