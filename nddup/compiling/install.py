@@ -35,10 +35,10 @@ if TYPE_CHECKING:  # whether kernels are compiled is asked before numba is loade
     from nddup.ground.kernels import OfNumba
 
 EVENTS = {
-    "_mine_as_usual": 53, "_match_sketches": 60, "_read_and_sketch": 79, "_run_as_usual": 46, "_mine_sketches": 58,
-    "_run_embedded": 103,
-    "_sketch_and_pair": 134, "_compare_collections": 79, "_cluster_around_leaders": 29, "_check_results": 30,
-    "_look_up": 24,
+    "_mine_as_usual": 48, "_match_sketches": 55, "_read_and_sketch": 72, "_run_as_usual": 42, "_mine_sketches": 53,
+    "_run_embedded": 94,
+    "_sketch_and_pair": 122, "_compare_collections": 72, "_cluster_around_leaders": 26, "_check_results": 27,
+    "_look_up": 22,
 }  # fmt: skip
 """Functions of `nddup.compiling.warm_up`, and about how often each compiles a kernel or loads one, for the bar."""
 

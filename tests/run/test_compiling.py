@@ -89,7 +89,7 @@ ASK = """
 import shlex, sys
 from nddup.cli import main
 from nddup.compiling import install, warm_up
-from nddup.ground.arrays import KernelCache
+from nddup.ground.kernels import KernelCache
 
 asked, load = [], KernelCache.load_overload
 
