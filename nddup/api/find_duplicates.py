@@ -139,6 +139,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         raise ConfigError(
             f"find_duplicates: keep.policy {config.keep.policy}: needs a WARC or ARC file; a table has none"
         )
+    if config.keep.policy == "shortest-url" or "url_length" in (column.path for column in config.keep.order.columns):
+        raise ConfigError("find_duplicates: keep.policy: addresses of a table are not read; name another column of it")
     if config.input.limit is not None:
         raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
 

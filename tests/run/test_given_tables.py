@@ -96,6 +96,9 @@ def test_what_is_no_table_or_needs_spark_is_refused() -> None:
         nddup.find_duplicates(table, id="url")
     with pytest.raises(ConfigError, match="checkpoint and engine=spark are for a DataFrame of Spark"):
         nddup.find_duplicates(table, checkpoint="/tmp/x")  # noqa: S108 - it is refused
+    for policy in ("shortest-url", ["id", "-url_length"]):  # no address is read: its order would be that of ids
+        with pytest.raises(ConfigError, match="addresses of a table are not read"):
+            nddup.find_duplicates(table, keep={"policy": policy})
 
 
 def test_rows_given_three_times_are_no_loss() -> None:
