@@ -149,8 +149,8 @@ def split_run(run: FinishedRun, asked: SplitAsked, read_columns: ReadColumns) ->
     """Make `split` and `shares`, tables that the run holds until `forget`; return what was counted.
 
     Raises:
-        ConfigError: if --fixed names no document, or one in two parts; or --from a part that there is not; or a column
-            of --by is nowhere.
+        ConfigError: if --fixed names no document, or one in two parts; or it or --from a part that there is not; or a
+            column of --by is nowhere.
         NddupError: if columns must be read and the inputs changed.
 
     Cost: as `split_units`; one pass over the inputs if columns must be read.
@@ -177,9 +177,11 @@ def see_asked(run: FinishedRun, asked: SplitAsked, config: Config, read_columns:
     none = pa.table({"doc_id": pa.array([], pa.string()), "part": pa.array([], pa.string())})
     earlier = none if asked.earlier is None else asked.earlier
     (run.put if isinstance(earlier, pa.Table) else run.see)("earlier", earlier)
-    for row in run.sql("SELECT DISTINCT part FROM earlier WHERE part IS NOT NULL ORDER BY part").to_pylist():
-        if row["part"] not in asked.parts.names:
-            raise ConfigError(f"--from: has a part {row['part']}, which --parts does not name; give it a share")
+    before = run.sql("SELECT DISTINCT part FROM earlier WHERE part IS NOT NULL ORDER BY part")["part"].to_pylist()
+    for option, parts in (("--fixed", given.values()), ("--from", before)):
+        for part in parts:
+            if part not in asked.parts.names:
+                raise ConfigError(f"{option}: has a part {part}, which --parts does not name; give it a share")
 
     places = pa.array(range(len(asked.by)), pa.int64())
     run.put("by_columns", pa.table({"place": places, "name": pa.array(asked.by, pa.string())}))

@@ -13,6 +13,7 @@ import pytest
 import nddup
 from nddup.cli import main
 from nddup.embedded.run import run_locally
+from nddup.errors import ConfigError
 from nddup.settings.load import build_config
 from tests.finished_runs import write_rows
 
@@ -109,6 +110,8 @@ def test_the_same_from_python(place: Path) -> None:
     other = {row["doc_id"]: row["part"] for row in run.split(SHARES, seed=2).to_table().to_pylist()}
     assert Counter(other.values()) == Counter(row["part"] for row in rows)
     assert other != parts_of("plain")
+    with pytest.raises(ConfigError, match="--fixed: has a part tset, which --parts does not name"):
+        run.split(SHARES, fixed={"cs-00": "tset"})
 
 
 def test_fixed_and_earlier_parts(capsys: pytest.CaptureFixture[str]) -> None:
