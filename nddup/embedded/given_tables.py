@@ -31,6 +31,9 @@ TEXT_KINDS = (
     pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary,
 )  # fmt: skip
 
+OBJECTS = ("Object", "Int128", "UInt128")
+"""Types of Polars whose values Arrow does not have: of objects it would get addresses in memory."""
+
 
 @contextmanager
 def named(caller: str) -> Iterator[None]:
@@ -103,7 +106,7 @@ def _of_stream(given: GivenTable, wanted: Callable[[list[str]], list[str]]) -> p
 def wanted_columns(names: list[str], *, id: str | None, text: str | None, read: tuple[str, ...] = ()) -> list[str]:  # noqa: A002
     """Return the columns that may be read; all, for the message, if the text column is not among them."""
     usual = {*TITLE_NAMES, *BODY_NAMES, *CHAT_NAMES}
-    texts = [text] if text else [name for name in names if name.lower() in usual]
+    texts = [text] if text is not None else [name for name in names if name.lower() in usual]
     found = [name for name in dict.fromkeys(["id" if id is None else id, *texts, *read]) if names.count(name) == 1]
     return found if set(texts) & set(found) else names
 
@@ -134,7 +137,7 @@ def choose_columns(  # noqa: PLR0913 - what a caller may say of a table
     id = "id" if id is None and "id" in names else id  # noqa: A001
     usual = [str(name) for name in names]
     chats = [name for name in usual if name.lower() in CHAT_NAMES and (holds or holds_lists)(df, name, only_chats=True)]
-    *title, found = (text,) if text else text_fields(usual, chats) or (None,)
+    *title, found = (text,) if text is not None else text_fields(usual, chats) or (None,)
     if found is None:
         raise ConfigError(f"no column of texts; there are {', '.join(usual)}; {advice}")
     _require_columns(names, [name for name in (id, *title, found, *read) if name is not None])
@@ -217,7 +220,8 @@ def to_arrow(df: GivenTable, columns: Columns) -> pa.Table:
     """
     found: dict[str, Any] = dict.fromkeys(("id", "title", "text", "turns"))
     for kind, name in zip(("id", "title"), columns[:2], strict=True):
-        found[kind] = name and _as_strings(_column(df, name, is_id=True), name, is_id=True)
+        if name is not None:  # pandas may have a column 0
+            found[kind] = _as_strings(_column(df, name, is_id=True), name, is_id=True)
     if holds_lists(df, columns.text):
         found["turns"] = _turns_of(df, columns.text)
     else:
@@ -238,6 +242,8 @@ def _column(df: GivenTable, name: str, *, is_id: bool) -> pa.ChunkedArray:
     if isinstance(df, pa.Table):
         return df[name]
     if is_polars(df):
+        if str(df.schema[name]) in OBJECTS:
+            return _of_rows(df[name].to_list(), name, is_id=is_id)
         return df.select(name).to_arrow().column(0)
     if isinstance(df, Rows):
         return _of_rows(_values(df, name), name, is_id=is_id)
@@ -289,6 +295,9 @@ def _as_strings(column: pa.ChunkedArray, name: str, *, is_id: bool) -> pa.Chunke
     """Return a column as strings, in chunks below 2 GB; integers for ids."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if is_id and getattr(column.type, "extension_name", "") == "arrow.uuid":
+        written = (pa.array([value and str(value) for value in chunk.to_pylist()]) for chunk in column.chunks)
+        column = pa.chunked_array(written, pa.string())
     kind = column.type
     if is_id and pa.types.is_integer(kind):
         return column

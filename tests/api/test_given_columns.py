@@ -1,5 +1,7 @@
 """Columns given to find_duplicates: any bytes are a document or a reject, and what is no text is refused in a line."""
 
+from uuid import UUID
+
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -49,6 +51,35 @@ def test_what_is_no_unicode_is_a_reject() -> None:
     documents, rejects = find(pd.DataFrame({"id": ["a\udcff", "b", "b"], "text": [*texts[1:], b"\xff"]}))
     assert documents == ["b"]
     assert sorted(reason for _, reason in rejects) == ["malformed", "malformed"]
+
+
+def test_ids_are_the_values_that_a_library_shows() -> None:
+    """UUIDs of every library are read as they are written, and integers that Arrow does not have in full."""
+    ids = [UUID(int=number << 90) for number in (1, 2, 3)]
+    of_arrow = pa.array([one.bytes for one in ids], pa.uuid())
+    for column in (pd.Series(ids), pl.Series(ids, dtype=pl.Object), pa.chunked_array([of_arrow[:1], of_arrow[1:]])):
+        make = (
+            pd.DataFrame
+            if isinstance(column, pd.Series)
+            else pl.DataFrame
+            if isinstance(column, pl.Series)
+            else pa.table
+        )
+        assert find(make({"id": column, "text": TEXTS})) == (list(map(str, ids)), [])
+
+    long = pl.DataFrame({"id": pl.Series([1 << 100, 5, None], dtype=pl.Int128), "text": TEXTS})
+    assert find(long) == ([str(1 << 100), "5"], [("None", "no id")])
+
+
+def test_columns_without_names_have_numbers() -> None:
+    """The columns of a frame of pandas that is read without a header are named by their numbers, 0 too."""
+    frame = pd.DataFrame([["a", TEXTS[0]], ["b", TEXTS[1]]])
+    texts_first = pd.DataFrame([[TEXTS[0], "a"], [TEXTS[1], "b"]])
+
+    due = nddup.find_duplicates(frame.rename(columns={0: "id", 1: "text"}), progress=False).keep
+    for table, names in ((frame, (0, 1)), (texts_first, (1, 0))):
+        found = nddup.find_duplicates(table, *names, progress=False)  # type: ignore[arg-type]
+        assert found.keep.equals(due)
 
 
 @pytest.mark.parametrize(
