@@ -25,7 +25,8 @@ from nddup.reading.decoding import Decoded, decode_anyway
 from nddup.reading.formats import FormatError
 
 SINGLE_BYTE: Final = frozenset(
-    {"cp737", "cp855", "cp866", "cp874", "koi8-r", "koi8-u", "mac-cyrillic", "mac-roman"}
+    {f"cp{page}" for page in (437, 737, 775, 850, 852, 855, 857, 858, *range(860, 864), 865, 866, 869, 874, 1125)}
+    | {"koi8-r", "koi8-u", "koi8-t", "kz1048", "mac-cyrillic", "mac-greek", "mac-latin2", "mac-roman", "mac-turkish"}
     | {f"cp125{digit}" for digit in range(9)}
     | {f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)}
 )
@@ -33,15 +34,8 @@ SINGLE_BYTE: Final = frozenset(
 
 # Labels found in documents that the encoding standard does not list.
 _UNLISTED_LABELS = {
-    "win-1251": "cp1251",
-    "win1251": "cp1251",
-    "windows1251": "cp1251",
-    "cp-1251": "cp1251",
     "koi8r": "koi8-r",
-    "dos-866": "cp866",
     "alt": "cp866",
-    "ibm737": "cp737",
-    "ibm855": "cp855",
     "x-mac-cyrillic": "mac-cyrillic",
     "x-mac-ukrainian": "mac-cyrillic",
     "hz-gb-2312": "hz",
@@ -50,6 +44,9 @@ _UNLISTED_LABELS = {
     "utf-32": "utf-32-le",
     "utf-8-sig": "utf-8",
 }
+
+_PAGE_LABEL = re.compile(r"^(?:x-)?(?:win(?:dows)?|cp|ibm|dos)[-_ ]?(\d{3,4})$")
+"""A code page by its number, however its vendor is written."""
 
 # The standard's decoders for these encodings cover more characters than Python's codecs of the same name.
 _WIDER_CODECS = {
@@ -172,7 +169,7 @@ def canonical_charset(label: str) -> str | None:
         >>> canonical_charset(" Windows-1251 "), canonical_charset("win-1251"), canonical_charset("utf-7")
         ('cp1251', 'cp1251', None)
     """
-    key = label.strip(" \t\r\n\f\"'").lower()
+    key = _PAGE_LABEL.sub(r"cp\1", label.strip(" \t\r\n\f\"'").lower())
     name = _codec_of_label(key)
     if name is None:  # one of Python's own spellings, such as cp932 or latin_1
         try:
