@@ -246,7 +246,7 @@ def wide_without_mark(data: bytes) -> str | None:
     if b"\0" not in start:
         return None
     even, odd = start[::2].count(0), start[1::2].count(0)
-    if 5 * (even + odd) < 2 * len(start) and _may_be_narrow(start):
+    if 5 * (even + odd) < 2 * len(start) and may_be_narrow(start):
         return None
     for encoding in WIDE:
         if start.startswith(("<".encode(encoding), "{".encode(encoding))):
@@ -259,7 +259,7 @@ def wide_without_mark(data: bytes) -> str | None:
     return next((encoding for encoding in likely if _is_text(start, encoding)), None)
 
 
-def _may_be_narrow(start: bytes) -> bool:
+def may_be_narrow(start: bytes) -> bool:
     """Return whether bytes, but for zeros, may be text of one byte a character: no controls, and not a fifth blanks.
 
     U+09xx, U+0Axx, U+0Cxx and U+0Dxx, the scripts of India, hold the bytes of tabs and line ends.

@@ -17,6 +17,7 @@ from nddup.reading.charsets import (
     WIDE,
     canonical_charset,
     decode_content,
+    may_be_narrow,
     shown_encoding,
     wide_without_mark,
 )
@@ -196,6 +197,11 @@ def is_binary(head: bytes) -> bool:
     """Return whether a file's first expanded bytes hold a zero byte, and are no text of UTF-16 or UTF-32."""
     has_mark = head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"))
     return b"\0" in head and not has_mark and wide_without_mark(head) is None
+
+
+def holds_stray_zeros(head: bytes) -> bool:
+    """Return whether a file's first bytes are a text but for a few zero bytes."""
+    return head.count(0) <= 1 + len(head) // 100 and may_be_narrow(head)
 
 
 def name_binary(head: bytes, name: str = "") -> str:

@@ -77,6 +77,9 @@ _EMPTY = re.compile(
 )
 """Elements that end with their tag in XHTML; in HTML they would hide what follows."""
 
+_CDATA = re.compile(rb"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
+"""Text of XHTML, which in HTML is a comment up to the next `>`."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _LONG_NUMBER = re.compile(r"&#([0-9]{8,}+);?")  # longer than any code point; Python reads at most 4,300 digits
@@ -210,6 +213,7 @@ def _as_html(html: bytes) -> bytes:
     """Write a page so that a parser of HTML shows what a browser does: XHTML, and shadow roots. Linear."""
     if _XML.match(html):
         html = _EMPTY.sub(rb"<\1></\2>", html)
+        html = _CDATA.sub(lambda found: found[1].replace(b"&", b"&amp;").replace(b"<", b"&lt;"), html)
     return _open_shadows(html)
 
 

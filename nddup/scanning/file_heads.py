@@ -15,7 +15,15 @@ from typing import BinaryIO, NamedTuple, Protocol, cast
 
 from nddup.errors import NddupError, UnreachableError
 from nddup.reading.charsets import file_encoding, unit_of
-from nddup.reading.containers import PAGE_BYTES, container_head, is_binary, is_page, is_text_name, name_binary
+from nddup.reading.containers import (
+    PAGE_BYTES,
+    container_head,
+    holds_stray_zeros,
+    is_binary,
+    is_page,
+    is_text_name,
+    name_binary,
+)
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, BinaryError, FileHead, FormatError, NoRecordsError
 from nddup.reading.markup import begins_as_page
@@ -266,7 +274,7 @@ def _begins_as_named(files: PartReader, file: InputFile, options: InputOptions) 
 def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: InputOptions) -> Seen:
     """Read a file that begins with `raw`, in which no format was recognised, by its name; or explain the error."""
     start = expand_head(raw, HEAD_BYTES)
-    if is_binary(start):
+    if is_binary(start) and not (is_text_name(file.source) and holds_stray_zeros(start)):
         return HeadError("binary", name_binary(start, file.source), is_unknown=True)
     if options.format is None and options.record is None:
         for head, is_named in ((TEXT, is_text_name(file.source)), (PAGE, is_page(file.source))):

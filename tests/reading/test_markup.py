@@ -91,6 +91,14 @@ def test_shadow_roots_are_text_and_templates_are_not(page: str, text: str) -> No
     assert " ".join(markup._strip_flat(markup._open_shadows(page.encode())).split()) == text  # noqa: SLF001
 
 
+def test_character_data_of_xhtml_is_text() -> None:
+    """In HTML it is a comment; in a script it stays hidden, and what is not ended goes on to the end."""
+    page = "<html><body><p><![CDATA[if a < b & c]]></p><script>//<![CDATA[\n'<p>'\n//]]></script>d<![CDATA[ e</body>"
+
+    assert strip_markup(f'<?xml version="1.0"?>{page}').split() == ["if", "a", "<", "b", "&", "c", "d", "e</body>"]
+    assert strip_markup(page).split() == ["d"]
+
+
 @pytest.mark.parametrize("name", ["script", "title", "style", "textarea", "noscript", "iframe"])
 def test_elements_of_xhtml_may_end_with_their_tag(name: str) -> None:
     """After `<script src="a"/>` an XHTML page goes on; in HTML it is an open element, which hides what follows."""

@@ -97,6 +97,23 @@ def test_each_file_by_its_own_kind(tmp_path: Path) -> None:
     assert unread == {"sample": "no records"}
 
 
+def test_a_text_with_a_stray_zero_is_a_text(tmp_path: Path) -> None:
+    """One zero byte, or one in a hundred, makes no file binary whose name is a text's; more of them, or controls, do."""
+    read, unread = kinds(
+        tmp_path,
+        {
+            "one.txt": b"a note of\0 some words",
+            "some.md": b"of some words " * 100 + b"\0" * 9,
+            "many.txt": b"of some words " * 10 + b"\0" * 9,
+            "data.txt": b"a\1b\2c\3\4\5\6\0" * 2,
+            "data": b"some\0words",
+        },
+    )
+
+    assert read == {"one.txt": "text", "some.md": "text"}
+    assert unread == dict.fromkeys(["many.txt", "data.txt", "data"], "binary")
+
+
 @pytest.mark.parametrize("settings", [("input.format=text",), ("input.format=html",), ()])
 def test_magic_bytes_come_first(settings: tuple[str, ...], tmp_path: Path) -> None:
     """No format makes a document of a Word file, a PDF or an image; a text may begin like one."""
