@@ -98,7 +98,7 @@ def test_each_file_by_its_own_kind(tmp_path: Path) -> None:
 
 
 def test_a_text_with_a_stray_zero_is_a_text(tmp_path: Path) -> None:
-    """One zero byte, or one in a hundred, makes no file binary whose name is a text's; more of them, or controls, do."""
+    """One zero byte, or one in a hundred, makes no file binary with the name of a text; more, or controls, do."""
     read, unread = kinds(
         tmp_path,
         {
