@@ -200,7 +200,7 @@ def main_text(html: str | bytes) -> str:
         return _strip_flat(data)
 
     found = extract_plain_text(
-        data.decode("utf-8", "replace").replace("\0", ""),
+        _BLOCK_TAG.sub(b"\n<", data).decode("utf-8", "replace").replace("\0", ""),
         main_content=True,
         preserve_formatting=False,
         list_bullets=False,

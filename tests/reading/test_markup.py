@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lxml import html as lxml_html
 
 from nddup.reading import markup
-from nddup.reading.markup import BLOCK, read_unknown, strip_markup
+from nddup.reading.markup import BLOCK, main_text, read_unknown, strip_markup
 from tests.places import SHARED
 
 PIECES = ["<", ">", "/", "p", "script", "!--", "a=", " ", "\0", "\ud800", "&#"]
@@ -105,6 +105,15 @@ def test_elements_of_xhtml_may_end_with_their_tag(name: str) -> None:
     page = f'<html><head><{name} id="a" /></head><body><p>one <b>two</b></body></html>'
     assert strip_markup(f'<?xml version="1.0"?>\n{page}').split() == ["one", "two"]
     assert strip_markup(page).split() != ["one", "two"]
+
+
+@pytest.mark.parametrize("name", ["dialog", "hr", "legend", "mn", "rt", "search", "summary", "xmp", "span", "custom-x"])
+def test_the_main_text_has_the_words_of_the_page(name: str) -> None:
+    """A word ends at the same elements in both: none is joined to the one behind a block."""
+    article = "<p>" + "some words of an article, which are many. " * 20 + f"</p><p>one<{name}>two</{name}>three</p>"
+    page = f"<html><body><article>{article}</article></body></html>"
+
+    assert main_text(page).split() == strip_markup(page).split()
 
 
 def test_text_nodes_are_kept_as_they_are() -> None:
