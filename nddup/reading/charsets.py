@@ -45,7 +45,7 @@ _UNLISTED_LABELS = {
     "utf-8-sig": "utf-8",
 }
 
-_PAGE_LABEL = re.compile(r"^(?:x-)?(?:win(?:dows)?|cp|ibm|dos)[-_ ]?(\d{3,4})$")
+_PAGE_LABEL = re.compile(r"^(?:x-)?(?:windows|win|cp|ibm|dos)[-_ ]?(\d{3,4})$")
 """A code page by its number, however its vendor is written."""
 
 # The standard's decoders for these encodings cover more characters than Python's codecs of the same name.

@@ -37,6 +37,7 @@ _CHUNK_END = re.compile(rb"\r?\n|\r\Z")
 _CUT_CHUNK = re.compile(rb"[ \t]*+[0-9a-fA-F]{0,15}[ \t]*+(?:;[^\r\n]*+)?\r?\Z")
 
 _PLAIN: Final = re.compile(r"text/plain\b|[\w.-]+/([\w.-]+\+)*(json|x-ndjson)\s*(;|$)", re.IGNORECASE)
+_MARKUP: Final = re.compile(r"[^;]*?(html|xml|wml)", re.IGNORECASE)
 _XML: Final = re.compile(r"[\w.-]+/([\w.-]+\+)*xml\s*(;|$)", re.IGNORECASE)
 _XML_START: Final = re.compile(rb"(\xef\xbb\xbf)?\s*+<(\?xml\s|rss[\s>]|feed[\s>]|rdf:RDF[\s>])", re.IGNORECASE)
 _PAGE: Final = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
@@ -203,14 +204,14 @@ def text_of_payload(payload: bytes, content_type: str, charset: str | None) -> t
     Returns:
         Of XML that is no page, the text of its elements and CDATA sections, apart except at inline elements of XHTML;
         markup inside them, as in feeds, is removed. Anything else unchanged, as is XML that cannot be parsed, as
-        markup.
+        markup; a text of another type, such as Markdown or a program, must be tested.
     """
     is_xml = _XML.match(content_type) or _XML_START.match(payload)
     if is_xml and not _PAGE.search(payload, 0, _START) and (text := _text_of_xml(payload, charset)):
         return text, False
     if not content_type.strip():
         return payload, None
-    return payload, not _PLAIN.match(content_type)
+    return payload, True if _MARKUP.match(content_type) else False if _PLAIN.match(content_type) else None
 
 
 def _text_of_xml(payload: bytes, charset: str | None) -> str:
