@@ -95,15 +95,19 @@ def is_chat(value: object) -> bool:
 
 
 def left_of(value: object) -> list[object]:
-    """Return the parts of the turns of a value that are no text.
+    """Return the parts of a value that hold no text of it: objects and lists that are no turns, and parts of turns.
 
     Example:
         >>> left_of([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}]}])
         [{'type': 'image'}]
+        >>> left_of([{"text": "a"}, "b"]), left_of("a")
+        ([{'text': 'a'}], [])
     """
+    ones = value if isinstance(value, list) else [value]
+    others: list[object] = [one for one in ones if one and isinstance(one, Mapping | list) and not said_in(one)]
     turns = [(one, key) for one in value if (key := said_in(one))] if isinstance(value, list) else []
     parts = [part for turn, key in turns for part in _parts(turn.get(key)) if part is not None and _text(part) is None]
-    return parts + [turn[name] for turn, _ in turns for name in UNREAD if turn.get(name)]
+    return others + parts + [turn[name] for turn, _ in turns for name in UNREAD if turn.get(name)]
 
 
 def unread_parts(left: list[object], lost: bytes = b"") -> Unread:

@@ -12,7 +12,7 @@ from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.parquet_rows import read_parquet
-from nddup.reading.records import find_literals, parse_record, record_text
+from nddup.reading.records import content_fingerprint, find_literals, parse_record, record_text
 
 PARQUET = FileHead(format=FORMATS["parquet"], encoding="utf-8", separator=b"")
 PICTURE = {"type": "image_url", "image_url": {"url": "data:…"}}
@@ -59,6 +59,17 @@ def test_another_picture_is_another_content() -> None:
     assert isinstance(same, Record)
     assert isinstance(other, Record)
     assert first.unread == same.unread != other.unread
+
+
+@pytest.mark.parametrize("body", [[{"text": "one"}], ["one", {"text": "two"}], [["one"]]])
+def test_what_is_no_text_and_no_turn_is_counted(body: object) -> None:
+    """Objects where a text is expected are left unread: two papers of one title with other bodies are not one."""
+    found, other = (of_json({"id": "1", "title": "A", "text": text}) for text in (body, [{"text": "three"}]))
+
+    assert isinstance(found, Record)
+    assert isinstance(other, Record)
+    assert found.unread.parts == other.unread.parts == 1
+    assert content_fingerprint(found) != content_fingerprint(other)
 
 
 def test_parquet_is_read_as_json_lines() -> None:
