@@ -63,6 +63,7 @@ def call_kernels() -> None:
     """Call every kernel once, those of rare paths too: quick if they are compiled already."""
     _match_sketches()
     _read_and_sketch()
+    _read_json()
     _mine_as_usual()
     _run_as_usual()
     _mine_sketches()
@@ -77,6 +78,7 @@ def call_kernels() -> None:
 def load_kernels() -> None:
     """Call each kernel of the usual path once, on tiny inputs of the types that the stages use."""
     _read_and_sketch()
+    _read_json()
     take_rows(_sketches(), np.array([1, 0]))
     _run_tasks()
     edge = np.array([[0, 1]], np.int32)
@@ -91,10 +93,13 @@ def _read_and_sketch() -> None:
     bounds = np.array([0, len(text)], np.int64)
     min_s.sketch_texts(text, bounds)
     unknown_bytes(text, bounds)
-    line = np.frombuffer(b'{"title": "a", "text": "b"}\n', np.uint8)
-    read_lines(line, find_ends(line), Keys("text", titles=("title",)), line.size).join("\n")
     markup.strip_markup("<p>")
     page_limits.trace_elements(np.frombuffer(b"<p>", np.uint8))
+
+
+def _read_json() -> None:
+    line = np.frombuffer(b'{"title": "a", "text": "b"}\n', np.uint8)
+    read_lines(line, find_ends(line), Keys("text", titles=("title",)), line.size).join("\n")
 
 
 def _mine_as_usual() -> None:

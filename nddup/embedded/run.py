@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from nddup.compiling.install import PARTS, USUAL, compile_once
+from nddup.compiling.install import OF_JSON, PARTS, USUAL, compile_once
 from nddup.embedded import outputs
 from nddup.embedded.memory import Memory
 from nddup.embedded.processes import Processes
@@ -44,9 +44,10 @@ class LocalJob(Job):
         if saved is not None and words is not None:
             take_saved(saved, words)
 
-    def prepare(self, steps: Steps) -> None:
+    def prepare(self, steps: Steps, source: Collection) -> None:
         """Compile the kernels, once for an installation."""
-        compile_once(steps, USUAL if plan.is_usual(self.config) and not self.onto else PARTS)
+        usual = (*USUAL, *OF_JSON) if "jsonl" in source.kinds else USUAL
+        compile_once(steps, usual if plan.is_usual(self.config) and not self.onto else PARTS)
 
     @contextmanager
     def attempt(self, source: Collection) -> Iterator[None]:

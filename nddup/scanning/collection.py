@@ -128,6 +128,11 @@ class Collection:
         return replace(self, groups=tuple(groups))
 
     @property
+    def kinds(self) -> set[str]:
+        """The kinds of the files that are read."""
+        return {group.head.format.kind for group in self.groups}
+
+    @property
     def files(self) -> list[tuple[InputFile, FileHead]]:
         """Every file that is read, with its head, in the order of the groups."""
         return [(entry.file, group.head) for group in self.groups for entry in group.files]

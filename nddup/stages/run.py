@@ -140,7 +140,7 @@ def make_run(  # noqa: PLR0913 - what the command line takes
         batches = [Batch(batch or "", tuple(map(engine.files.full_path, inputs)))]
         noted = _begin(engine, batches, source, chain)
         whole = source if chain is None else _whole(engine, source, chain)
-        engine.prepare(steps)
+        engine.prepare(steps, source)
 
     with folder:  # no other run works there meanwhile
         if folder.start(**noted, overwrite=overwrite, resume=resume, say=said):

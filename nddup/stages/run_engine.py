@@ -172,7 +172,7 @@ class RunEngine(ABC):
             ConfigError: naming the setting, and the file or folder.
         """
 
-    def prepare(self, steps: Steps) -> None:  # noqa: B027 - most engines have nothing to do
+    def prepare(self, steps: Steps, source: Collection) -> None:  # noqa: B027 - most engines have nothing to do
         """Do what takes a while before the first stage, as one more step."""
 
     @abstractmethod

@@ -1,5 +1,6 @@
 """All kernels are compiled once, side by side, with progress; afterwards no command waits for them."""
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -100,8 +101,9 @@ def note(cache, sig, target):
 
 
 KernelCache.load_overload = note
-for part in getattr(install, sys.argv[1]):
-    getattr(warm_up, part)()
+for parts in sys.argv[1].split(","):
+    for part in getattr(install, parts):
+        getattr(warm_up, part)()
 compiled = set(asked)
 for command in sys.stdin:
     assert main(shlex.split(command)) == 0, command
@@ -112,27 +114,33 @@ print("beyond:", *(kernel for kernel in asked if kernel not in compiled))
 def _beyond(parts: str, commands: str, folder: Path) -> str:
     """Return the kernels that commands ask for in this process beyond those that setup compiles."""
     command = [sys.executable, "-c", ASK, parts]
-    ended = subprocess.run(command, input=commands, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    here = os.environ | {"NDDUP_LOCAL_PROCESSES": "1"}  # or other processes would ask
+    ended = subprocess.run(command, input=commands, cwd=folder, stdout=subprocess.PIPE, text=True, check=True, env=here)
     return ended.stdout.rpartition("beyond:")[2].strip()
 
 
 def test_a_usual_run_calls_usual_kernels(tmp_path: Path) -> None:
-    """Of the sample, at default settings, no kernel is asked for that USUAL leaves out; nor by `check`, of CHECK."""
+    """Of the sample, at default settings, no kernel is asked for that USUAL leaves out; nor by `check`, of CHECK. Lines
+    of JSON ask for those of OF_JSON.
+    """
     assert _beyond("USUAL", f"run {ROOT / 'samples/debdocs'} --output run\n", tmp_path) == ""
     assert _beyond("CHECK", "check run\n", tmp_path) == ""
+    (tmp_path / "texts.jsonl").write_text('{"id": "a", "text": "one"}\n{"id": "b", "text": "<p>\\u00e9</p>"}\n')
+    assert "_read_lines" in _beyond("USUAL", "run texts.jsonl --output lines\n", tmp_path)
+    assert _beyond("USUAL,OF_JSON", "run texts.jsonl --output lines --overwrite\n", tmp_path) == ""
 
 
 COMMANDS = """
-run SAMPLE --output one --set local.processes=1
-run few --output few-run --set local.processes=1 --set output.context=true --set output.onto=true
+run SAMPLE --output one
+run few --output few-run --set output.context=true --set output.onto=true
 check one
 check few-run
-run more --output more-run --onto few-run --as later --set local.processes=1
+run more --output more-run --onto few-run --as later
 check more-run
-run SAMPLE --output words --set sketch.kind=i-match --set local.processes=1
-run SAMPLE --output parts --set clusters.mode=partition --set pairs.threshold=0.5 --set local.processes=1
+run SAMPLE --output words --set output.report=false --set sketch.kind=i-match
+run SAMPLE --output parts --set output.report=false --set clusters.mode=partition --set pairs.threshold=0.5
 check parts
-run SAMPLE --output slots --set sketch.kind=minhash --set pairs.confirm=edit --set local.processes=1
+run SAMPLE --output slots --set output.report=false --set sketch.kind=minhash --set pairs.confirm=edit
 check slots
 mine few-run/context.fimi --support 1 --output sets
 against few more --output hits
