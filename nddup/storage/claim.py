@@ -124,7 +124,8 @@ class Claim:
         try:
             self._wait_until_alone(say)
         except BaseException:
-            self._files.remove(self._at(self._name))
+            with suppress(Exception):  # as in `release`; the reason is what was raised
+                self._files.remove(self._at(self._name))
             raise
         self._done.clear()
         self._heart = threading.Thread(target=self._keep_alive, daemon=True)

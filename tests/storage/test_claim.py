@@ -259,3 +259,22 @@ def test_a_claim_beats(tmp_path: Path) -> None:
 
     assert not path.exists()
     claim.release()
+
+
+class ReadOnlyFiles(LocalFiles):
+    """Files of a folder in which nothing can be written or removed."""
+
+    def write_text(self, path: str, text: str) -> None:
+        """Fail."""
+        del text
+        raise OutputError(f"{path}: cannot be written")
+
+    def remove(self, path: str) -> None:
+        """Fail, as for a file that is not there either."""
+        raise OSError(30, "Read-only file system", path)
+
+
+def test_why_a_folder_cannot_be_claimed_is_what_was_raised(tmp_path: Path) -> None:
+    """Where nothing can be written, that is the error, not that nothing can be removed."""
+    with pytest.raises(OutputError, match=r"cannot be written$"):
+        Claim(ReadOnlyFiles(), str(tmp_path)).take(print)
