@@ -9,7 +9,8 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, NamedTuple
@@ -367,19 +368,37 @@ def writing(target: object) -> Iterator[None]:
 def written_apart(output: str) -> Iterator[Path]:
     """Give a folder beside the output, which gets its name at the end; after an error nothing is left.
 
+    What a killed command left there is removed.
+
     Raises:
-        OutputError: if it cannot be written.
+        OutputError: if it cannot be written, or another command writes it.
     """
     folder = Path(local_path(output))
     apart = folder.with_name(f".{folder.name}.part")
-    try:
-        with writing(f"--output {output}"):
+    with writing(f"--output {output}"), ExitStack() as locks:
+        with suppress(FileNotFoundError):
+            _hold(apart, output, locks)
             shutil.rmtree(apart, ignore_errors=True)
-            apart.mkdir(parents=True)
+        apart.mkdir(parents=True)
+        _hold(apart, output, locks)
+        try:
             yield apart
             apart.rename(folder)
-    finally:
-        shutil.rmtree(apart, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(apart, ignore_errors=True)
+            raise
+
+
+def _hold(apart: Path, output: str, locks: ExitStack) -> None:
+    """Lock a folder until `locks` is closed, or this process ends; where the file system has no locks, do nothing."""
+    place = os.open(apart, os.O_RDONLY | os.O_NOFOLLOW)
+    locks.callback(os.close, place)
+    try:
+        flock(place, LOCK_EX | LOCK_NB)
+    except BlockingIOError as error:
+        raise OutputError(f"--output {output}: another command writes there") from error
+    except OSError:
+        pass
 
 
 def require_new(

@@ -20,3 +20,18 @@ def test_an_error_is_that_of_what_was_done(error: OSError, said: str, tmp_path: 
     with pytest.raises(OutputError, match=said), written_apart(str(tmp_path / "out")):
         raise error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_that_write_one_output_the_first_stays_whole(tmp_path: Path) -> None:
+    """The second is refused, and takes nothing away; what a killed command left is removed."""
+    out = tmp_path / "out"
+    (tmp_path / ".out.part").mkdir()
+    (tmp_path / ".out.part/left").touch()
+    with written_apart(str(out)) as apart:
+        (apart / "first").touch()
+        with pytest.raises(OutputError, match=r"/out: another command writes there$"), written_apart(str(out)):
+            pass
+        (apart / "last").touch()
+
+    assert list(tmp_path.iterdir()) == [out]
+    assert sorted(path.name for path in out.iterdir()) == ["first", "last"]
