@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from nddup.engines.duck import NoFolder
 from nddup.engines.engine import Batches, Engine, EngineTable, FinishedRun, Folder, Kernel, Reader
-from nddup.errors import ConfigError, OutputError
+from nddup.errors import ConfigError, OutputError, first_line
 from nddup.ground.metrics import RunMetrics
 from nddup.spark.heavy_keys import join_found, join_parted
 from nddup.spark.schemas import frame_of_rows, reader_of, schema_of
@@ -323,7 +323,7 @@ class FramesRun(_SparkTables):
         try:
             return self.session.sql(text)
         except (AnalysisException, ParseException) as error:
-            raise ConfigError(f"sql: {str(error).partition(chr(10))[0]}") from error
+            raise ConfigError(f"sql: {first_line(error)}") from error
 
 
 def _with_tabs(batches: Batches) -> Iterator[str]:

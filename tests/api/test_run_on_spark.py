@@ -68,6 +68,8 @@ def test_a_run_on_spark_answers_as_one_in_memory(spark: SparkSession, here: Run,
     assert spark.table("pairs").columns == ["n"]
     with pytest.raises(ConfigError, match=r"^sql: .*nothing_there"):
         there.sql("SELECT * FROM nothing_there")
+    with pytest.raises(ConfigError, match=r"^sql: .*Syntax error at or near 'keep'"):
+        there.sql("SELECT doc_id FORM keep WHERE kept")
 
 
 def test_decisions_are_told_as_in_memory(here: Run, there: Run) -> None:
