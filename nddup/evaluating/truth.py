@@ -164,7 +164,8 @@ def settings_of_candidates(config: Config, least: float) -> Config:
         "confirm": "none",
         **{name: getattr(config.pairs, name) for name in ("max_postings", "max_edges", "max_comparisons")},
     }
-    return build_config({**config.model_dump(), "sketch": sketch.model_dump(), "pairs": pairs}, origin="--candidates")
+    changed = {"sketch": sketch.model_dump(), "pairs": pairs, "keep": {}}  # keep.max_lost needs other pairs
+    return build_config({**config.model_dump(), **changed}, origin="--candidates")
 
 
 def _lines(made: Made) -> Iterator[str]:

@@ -112,7 +112,7 @@ def test_a_list_read_by_processes_is_the_same(finished: Path, tmp_path: Path, mo
 
 
 OF_KINDS: list[dict[str, Any]] = [
-    {"sketch": {"kind": "min-s"}},
+    {"sketch": {"kind": "min-s"}, "keep": {"max_lost": 0.1}},
     {"sketch": {"kind": "min-s", "growth": "linear"}, "pairs": {"measure": "overlap", "threshold": 12}},
     {"sketch": {"kind": "super", "rows": 4}},
     {"sketch": {"kind": "min-perm", "tagged": False}},
