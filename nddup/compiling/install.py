@@ -35,22 +35,22 @@ if TYPE_CHECKING:  # whether kernels are compiled is asked before numba is loade
     from nddup.ground.kernels import OfNumba
 
 EVENTS = {
-    "_mine_as_usual": 48, "_match_sketches": 55, "_read_and_sketch": 54, "_read_json": 18, "_run_as_usual": 42,
-    "_mine_sketches": 53, "_run_embedded": 94, "_sketch_and_pair": 122, "_compare_collections": 72,
-    "_cluster_around_leaders": 26, "_check_results": 27, "_look_up": 22,
+    "_mine_as_usual": 48, "_match_sketches": 55, "_sketch_texts": 36, "_read_pages": 18, "_read_json": 18,
+    "_run_as_usual": 42, "_mine_sketches": 53, "_run_embedded": 94, "_sketch_and_pair": 122,
+    "_compare_collections": 72, "_cluster_around_leaders": 26, "_check_results": 27, "_look_up": 22,
 }  # fmt: skip
 """Functions of `nddup.compiling.warm_up`, and about how often each compiles a kernel or loads one, for the bar."""
 
 ROUNDS = (
-    ("_mine_as_usual", "_match_sketches", "_read_and_sketch", "_read_json"), ("_run_as_usual",),
-    ("_mine_sketches", "_run_embedded", "_sketch_and_pair", "_compare_collections", "_cluster_around_leaders",
-     "_check_results", "_look_up"),
+    ("_match_sketches", "_mine_as_usual", "_sketch_texts", "_read_pages", "_read_json"), ("_run_as_usual",),
+    ("_compare_collections", "_sketch_and_pair", "_run_embedded", "_mine_sketches", "_check_results", "_look_up",
+     "_cluster_around_leaders"),
 )  # fmt: skip
 """The functions that are called side by side, the longest first; those of a later round load what an earlier compiled.
 """
 
 PARTS = tuple(part for parts in ROUNDS for part in parts)
-USUAL = ("_mine_as_usual", "_match_sketches", "_read_and_sketch", "_run_as_usual")
+USUAL = ("_match_sketches", "_mine_as_usual", "_sketch_texts", "_read_pages", "_run_as_usual")
 """The functions that call the kernels of a run of the embedded engine at default settings."""
 
 OF_JSON = ("_read_json",)

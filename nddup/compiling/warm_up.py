@@ -62,7 +62,8 @@ __all__ = ["call_kernels", "load_kernels", "read_again", "sketch_records"]
 def call_kernels() -> None:
     """Call every kernel once, those of rare paths too: quick if they are compiled already."""
     _match_sketches()
-    _read_and_sketch()
+    _sketch_texts()
+    _read_pages()
     _read_json()
     _mine_as_usual()
     _run_as_usual()
@@ -77,7 +78,8 @@ def call_kernels() -> None:
 
 def load_kernels() -> None:
     """Call each kernel of the usual path once, on tiny inputs of the types that the stages use."""
-    _read_and_sketch()
+    _sketch_texts()
+    _read_pages()
     _read_json()
     take_rows(_sketches(), np.array([1, 0]))
     _run_tasks()
@@ -88,11 +90,14 @@ def load_kernels() -> None:
     mine_component(offsets, ids.view(np.int64), np.ones(2, np.int32), edge, max_sets=9, max_members=9)
 
 
-def _read_and_sketch() -> None:
+def _sketch_texts() -> None:
     text = np.frombuffer(b"a rose is a rose", np.uint8)
     bounds = np.array([0, len(text)], np.int64)
     min_s.sketch_texts(text, bounds)
     unknown_bytes(text, bounds)
+
+
+def _read_pages() -> None:
     markup.strip_markup("<p>")
     page_limits.trace_elements(np.frombuffer(b"<p>", np.uint8))
 
