@@ -149,3 +149,59 @@ def test_a_kernel_that_others_called_before_is_called_by_python(tmp_path: Path) 
             check=True,
         )
         assert done.stdout.strip() == answer
+
+
+WRITING = """
+from typing import NamedTuple
+import numpy as np
+from numpy.typing import NDArray
+from nddup.ground.kernels import Written, compiled
+
+
+class Sums(NamedTuple):
+    terms: NDArray[np.int64]
+    totals: Written[np.int64]
+
+
+@compiled
+def add(sums: Sums, more: NDArray[np.int64], into: Written[np.int64], times: int) -> int:
+    sums.totals[0] += times * (sums.terms.sum() + more.sum())
+    into[0] = sums.totals[0]
+    return into[0]
+
+
+@compiled
+def call(terms: NDArray[np.int64]) -> int:
+    into = np.zeros(1, np.int64)
+    return add(Sums(terms, np.zeros(1, np.int64)), into, into, 1)
+
+
+@compiled
+def spoil(terms: NDArray[np.int64]) -> None:
+    terms[0] = 0
+
+
+ones = np.ones(2, np.int64)
+frozen = ones.copy()
+frozen.flags.writeable = False
+for terms in (ones, frozen):
+    for more in (ones, frozen):
+        for times in (2, np.int32(2)):
+            into = np.zeros(1, np.int64)
+            print(add(Sums(terms, np.zeros(1, np.int64)), more, into, times), into[0])
+print(len(add.overloads), call(ones), call(frozen), len(call.overloads))
+try:
+    spoil(ones)
+except Exception as error:
+    print("readonly" in str(error), ones)
+"""
+
+
+def test_who_made_an_array_makes_no_other_kernel(tmp_path: Path) -> None:
+    """Arrays that may be written and those that may not share one; what a kernel does not declare it cannot write."""
+    (tmp_path / "writing.py").write_text(WRITING)
+    folder = {"PYTHONPATH": f"{Path(__file__).resolve().parents[1]}:{tmp_path}"}
+    asked = [sys.executable, "-c", "import writing"]
+    for _ in range(2):  # compiled, then from the disk
+        done = subprocess.run(asked, env=folder, capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines() == [*["8 8"] * 8, "1 2 2 1", "True [1 1]"]
