@@ -412,15 +412,13 @@ def _is_utf8_as(encoding: str | None, raw: bytes) -> bool:
 
     Mail and pages of UTF-8 are often declared so. The last character may be cut.
     """
-    length = len(raw.translate(None, _ASCII))
-    least = 1 if encoding in SINGLE_BYTE else SURE_OF_UTF_8
-    if encoding in (None, "utf-8", *WIDE) or length < least:
+    if encoding in (None, "utf-8", *WIDE):
         return False
     try:
         codecs.getincrementaldecoder("utf-8")().decode(raw)
     except UnicodeDecodeError:
         return False
-    return True
+    return len(raw.translate(None, _ASCII)) >= (1 if encoding in SINGLE_BYTE else SURE_OF_UTF_8)  # the slowest, last
 
 
 def shown_encoding(head: bytes, encoding: str = "utf-8") -> str:
