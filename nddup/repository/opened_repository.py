@@ -242,7 +242,7 @@ class Repository:
             read_batch,
             write_delta,
         )
-        from nddup.stages.inputs_found import with_columns  # noqa: PLC0415
+        from nddup.stages.inputs_found import name_readers, with_columns  # noqa: PLC0415
 
         config = self._identity.config
         given = read_given(inputs, config.keep.read)
@@ -256,7 +256,8 @@ class Repository:
             source = find_source(given, config, reading.files)
             if config.keep.read and isinstance(source, Collection):
                 is_added = bool(self.snapshot.commit.segments)
-                source = with_columns(reading.files, source, config.keep.read, asked="keep.ledger", is_added=is_added)
+                asked = name_readers(config.keep)
+                source = with_columns(reading.files, source, config.keep.read, asked=asked, is_added=is_added)
             batch = read_batch(self.snapshot, source, workers, replace=replace, id_prefix=id_prefix)
             write = None
             if output is not None and isinstance(source, Collection):

@@ -26,7 +26,7 @@ from nddup.scanning.collection import Batch, Collection, Files, Group, find_file
 from nddup.scanning.first_records import require_policy
 from nddup.settings.load import read_stored
 from nddup.settings.plan import record_limits
-from nddup.settings.schema import Config
+from nddup.settings.schema import Config, KeepConfig
 from nddup.storage.run_folder import RunFolder
 
 MOST_BYTES = 1 << 30
@@ -54,10 +54,14 @@ def find_inputs(
             " of its dates, such as keep.policy=[-date]"
         )
     if config.keep.read:
-        asked = {"policy": config.keep.order.read, "same": config.keep.same, "ledger": config.keep.ledger}
-        asking = " or ".join(f"keep.{name}" for name, columns in asked.items() if columns)
-        found = with_columns(files, found, config.keep.read, asked=asking, is_added=is_added)
+        found = with_columns(files, found, config.keep.read, asked=name_readers(config.keep), is_added=is_added)
     return found if most is None else limit_collection(files, found, most, record_limits(config))
+
+
+def name_readers(keep: KeepConfig) -> str:
+    """Return the settings that name columns of the records."""
+    named = {"policy": keep.order.read, "same": keep.same, "ledger": keep.ledger}
+    return " or ".join(f"keep.{name}" for name, columns in named.items() if columns)
 
 
 def with_columns(

@@ -99,6 +99,12 @@ def test_a_column_that_no_record_has_is_named(tmp_path: Path, capsys: pytest.Cap
 
     assert main([*run, "keep.same=[nothing]"]) == 2
     assert "keep.same: nothing: no record at the start of any file has it" in capsys.readouterr().err
+
+    repo = str(tmp_path / "repo")
+    assert main(["index", "create", repo, "--set", "keep.policy=[nothing]", "--set", "keep.same=[lang]"]) == 0
+    assert main(["index", "add", repo, str(tmp_path / "in")]) == 2
+    said = "keep.policy or keep.same: nothing: no record at the start of any file has it"
+    assert said in capsys.readouterr().err
     assert main([*run, "keep.same=[lang, lang]"]) == 2
     assert "expected different columns such as [license, lang]" in capsys.readouterr().err
 
