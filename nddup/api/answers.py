@@ -381,9 +381,9 @@ def make_again(  # noqa: PLR0913 - the parts of a run
 
     Cost: that of a run after reading and sketching.
     """
-    require_texts_told(metrics, threshold)
     settings = {**metrics.settings, "pairs": {**metrics.settings["pairs"], "threshold": threshold}}
     config = read_stored(settings, origin="rethreshold")
+    require_texts_told(metrics, threshold)
 
     store = MemoryTables()
     store.write("documents", documents.sort_by("doc_key").select(DOCUMENTS.names))

@@ -336,10 +336,12 @@ class Run:
             driver.
 
         Raises:
-            ConfigError: if only one of the runs is on Spark.
+            ConfigError: if only one of the runs is on Spark, or `later` is no run.
 
         Cost: joins of narrow rows, and some 300 bytes a document in memory.
         """
+        if not isinstance(later, Run):
+            raise ConfigError(f"diff: expected a run, got {type(later).__name__}; nddup.open opens the folder of one")
         if (self._frames is None) != (later._frames is None):  # noqa: SLF001 - another run
             raise ConfigError("diff: expected two runs of this process or two on Spark, got one of each")
         return compare_runs(self._ask, later._ask)  # noqa: SLF001

@@ -156,6 +156,10 @@ def test_a_count_is_refused_where_the_measure_takes_none(tmp_path: Path) -> None
         run.rethreshold(5)
     with pytest.raises(ConfigError, match=r"rethreshold: pairs\.threshold: a share must lie in"):
         run.rethreshold(1.5)
+    with pytest.raises(ConfigError, match=r"rethreshold: pairs\.threshold: Input should be a valid number, got '0\.9'"):
+        run.rethreshold("0.9")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"diff: expected a run, got str; nddup\.open opens the folder of one"):
+        run.diff("run")  # type: ignore[arg-type]
 
 
 def test_a_version_of_a_repository_is_refused(tmp_path: Path) -> None:
