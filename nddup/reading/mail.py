@@ -93,6 +93,8 @@ _WORD = re.compile(r"=\?([^?\s*]{1,60})(?:\*[^?\s]{0,60})?\?([bBqQ])\?([^?\s]*)\
 _BETWEEN_WORDS = re.compile(r"(\?=)\s+(?==\?[^?\s]{1,120}\?[bBqQ]\?)")
 _FOLD = re.compile(r"[\r\n]+")
 _ENCODING = re.compile(r"[\s\"']*([\w-]+)")
+_MISSING = re.compile(r"^(\s*[\w.+-]+/[\w.+-]+)(?=\s+[\w*]+=)")
+"""A type without a semicolon before its first parameter, which Python takes for text/plain."""
 _HEX = re.compile(rb"=([0-9A-Fa-f]{2})")
 _TOKEN = re.compile(r"\w+")
 _NO_CHARSET: Final = frozenset(
@@ -206,6 +208,7 @@ class _Bounded(Compat32):
         if not name.lower().startswith("content-"):
             return name, value
         value = _FOLD.sub("", value)[:MAX_PARAMETERS]  # a folded boundary is one line
+        value = _MISSING.sub(r"\1;", value)
         word = _ENCODING.match(value) if name.lower() == "content-transfer-encoding" else None
         return name, word[1] if word else value
 

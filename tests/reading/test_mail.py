@@ -169,6 +169,13 @@ def test_bytes_beyond_ascii_are_those_of_the_text(label: str, encoding: str) -> 
     assert record_text(one(f"{head}{body}\n".encode())) == f"{RUSSIAN} сегодня"
 
 
+def test_a_type_without_a_semicolon_is_that_type() -> None:
+    """The parameter behind it counts too."""
+    page = f"Content-Type: text/html charset=koi8-r\n\n<p>{RUSSIAN[:6]}</p>\n".encode("koi8-r")
+
+    assert record_text(one(page)).strip() == RUSSIAN[:6]
+
+
 def test_two_messages_that_are_not_read_differ_by_their_bytes() -> None:
     """The fingerprint covers each byte of what lies too deep, or is of no known type."""
     texts = [f"Content-Type: message/partial; id=a\n\nSubject: x\n\n{text}\n".encode() for text in ("да", "но")]
