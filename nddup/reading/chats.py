@@ -13,6 +13,7 @@ with other names (`human`, `gpt`).
 
 import json
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Final
 
 import pyarrow as pa
@@ -95,27 +96,33 @@ def is_chat(value: object) -> bool:
 
 
 def left_of(value: object) -> list[object]:
-    """Return the parts of a value that hold no text of it: objects and lists that are no turns, and parts of turns.
+    """Return the parts of a value that hold no text of it: parts of turns, and all of it, if it holds what is no turn.
+
+    All of it is an iterator of what it holds: a list may be long.
 
     Example:
         >>> left_of([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}]}])
         [{'type': 'image'}]
-        >>> left_of([{"text": "a"}, "b"]), left_of("a")
-        ([{'text': 'a'}], [])
+        >>> len(left_of([{"text": "a"}, "b"])), left_of("a")
+        (1, [])
     """
     ones = value if isinstance(value, list) else [value]
-    others: list[object] = [one for one in ones if one and isinstance(one, Mapping | list) and not said_in(one)]
+    is_other = any(one and isinstance(one, Mapping | list) and not said_in(one) for one in ones)
     turns = [(one, key) for one in value if (key := said_in(one))] if isinstance(value, list) else []
     parts = [part for turn, key in turns for part in _parts(turn.get(key)) if part is not None and _text(part) is None]
-    return others + parts + [turn[name] for turn, _ in turns for name in UNREAD if turn.get(name)]
+    return [iter(ones)] * is_other + parts + [turn[name] for turn, _ in turns for name in UNREAD if turn.get(name)]
 
 
 def unread_parts(left: list[object], lost: bytes = b"") -> Unread:
     """Return what is unread of a record: the parts of `left_of`, and bytes that are counted elsewhere."""
     if not left:
         return unread_of(lost)
-    parts = [json.dumps(part, sort_keys=True, default=str).encode() for part in left]
-    return Unread(sum(map(len, parts)), len(parts), unread_of(b"\0".join([lost, *parts])).digest)
+    digest, size = blake2b(lost, digest_size=16), 0
+    for one in (one for part in left for one in (part if isinstance(part, Iterator) else [part])):
+        data = json.dumps(one, sort_keys=True, default=str).encode()
+        digest.update(b"\0" + data)
+        size += len(data)
+    return Unread(size, len(left), digest.digest())
 
 
 def _parts(said: object) -> list[object]:
