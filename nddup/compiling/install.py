@@ -35,9 +35,9 @@ if TYPE_CHECKING:  # whether kernels are compiled is asked before numba is loade
     from nddup.ground.kernels import OfNumba
 
 EVENTS = {
-    "_mine_as_usual": 48, "_match_sketches": 55, "_sketch_texts": 36, "_read_pages": 18, "_read_json": 18,
-    "_run_as_usual": 42, "_mine_sketches": 53, "_run_embedded": 94, "_sketch_and_pair": 122,
-    "_compare_collections": 72, "_cluster_around_leaders": 26, "_check_results": 27, "_look_up": 22,
+    "_match_sketches": 67, "_mine_as_usual": 56, "_sketch_texts": 46, "_read_pages": 15, "_read_json": 15,
+    "_run_as_usual": 48, "_compare_collections": 76, "_sketch_and_pair": 140, "_run_embedded": 92,
+    "_mine_sketches": 62, "_check_results": 30, "_look_up": 17, "_cluster_around_leaders": 38,
 }  # fmt: skip
 """Functions of `nddup.compiling.warm_up`, and about how often each compiles a kernel or loads one, for the bar."""
 
