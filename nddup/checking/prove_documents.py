@@ -207,16 +207,18 @@ def rank_by(policy: str | Sequence[str], prefer: Sequence[str]) -> str:
     if isinstance(policy, str):
         terms.append(RANKS[policy])
     else:
-        read = 0
+        places: dict[str, int] = {}
         for column in policy:
             if "=" in column:
-                read += 1
-                terms += _listed_terms(f"nullif(trim(element_at(d.policy, {read})), '')", column.partition("=")[2])
+                name, _, listed = column.partition("=")
+                place = places.setdefault(name.strip(), len(places) + 1)
+                terms += _listed_terms(f"nullif(trim(element_at(d.policy, {place})), '')", listed)
                 continue
             name, _, kind = column.strip().removeprefix("-").strip().rpartition(":")
             name, kind = (name, kind) if kind in ("number", "text") and name else (column.strip().removeprefix("-"), "")
-            read += name not in DERIVED
-            value = DERIVED.get(name) or f"element_at(d.policy, {read})"
+            name = name.strip()
+            place = 0 if name in DERIVED else places.setdefault(name, len(places) + 1)
+            value = DERIVED.get(name) or f"element_at(d.policy, {place})"
             terms += _terms(f"nullif(trim(CAST({value} AS STRING)), '')", kind, is_falling=column.strip()[0] == "-")
         terms.append(MOMENT)
     return f"rank() OVER (ORDER BY {', '.join(terms)})"

@@ -209,11 +209,23 @@ def values_of(
 
     Args:
         derived: the values of the columns `DERIVED`, in that order.
-        read: the values of the columns that are read from the record, in order.
+        read: the values of the columns that are read from the record, in order, each once.
     """
+    own = zip(DERIVED, derived, strict=True)
+    values = {path: None if value is None else str(value) for path, value in own}
     rest = iter(read)
-    own = dict(zip(DERIVED, derived, strict=True))
-    return [
-        (None if own[one.path] is None else str(own[one.path])) if one.is_derived else next(rest, None)
-        for one in columns
-    ]
+    for one in columns:
+        if one.path not in values:
+            values[one.path] = next(rest, None)
+    return [values[one.path] for one in columns]
+
+
+def places_of(columns: Sequence[PolicyColumn]) -> list[int]:
+    """Return the place of each of the columns that are read, among the values of a document: a path has one.
+
+    Example:
+        >>> places_of([parse_column(text) for text in ("lang=ru", "date", "-lang")])
+        [0, 1, 0]
+    """
+    paths = list(dict.fromkeys(one.path for one in columns))
+    return [paths.index(one.path) for one in columns]

@@ -87,12 +87,8 @@ class KeepConfig(Section):
     @field_validator("policy")
     @classmethod
     def _has_columns(cls, value: str | list[str]) -> str | list[str]:
-        if isinstance(value, list):
-            paths = [column.path for column in read_columns(value)]
-            if not paths:
-                raise ValueError("expected a word or columns such as [-score:number, date], got none")
-            if len(set(paths)) < len(paths):  # the values of a document are stored once for each
-                raise ValueError(f"expected different columns such as [-score:number, date], got {reprlib.repr(value)}")
+        if isinstance(value, list) and not read_columns(value):
+            raise ValueError("expected a word or columns such as [-score:number, date], got none")
         return value
 
     @field_validator("same", "ledger")

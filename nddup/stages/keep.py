@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.engines.engine import Batches, Engine, EngineTable
-from nddup.matching.preference import NUMBERS, Order, PolicyColumn, read_glob
+from nddup.matching.preference import NUMBERS, Order, PolicyColumn, places_of, read_glob
 from nddup.mining.keep_verdicts import ALONE, FORCED_WEIGHT, KEPT, REASONS, Forced, Placed, classes_of, decide
 from nddup.mining.pair_graph import NamedChoice
 from nddup.settings import plan
@@ -371,7 +371,7 @@ def find_idle_values(ask: Callable[[], Engine], columns: Sequence[PolicyColumn])
     Cost: the different values of each such column, until each listed one was met.
     """
     idle: list[str] = []
-    for place, column in enumerate(columns):
+    for place, column in zip(places_of(columns), columns, strict=True):
         waiting = dict.fromkeys(column.listed)
         text = f"SELECT DISTINCT trim(element_at(policy, {place + 1})) FROM documents"  # noqa: S608 - a number
         for (value,) in ask().rows(text) if waiting else ():
@@ -384,8 +384,8 @@ def find_idle_values(ask: Callable[[], Engine], columns: Sequence[PolicyColumn])
 
 def _count_unplaced(engine: Engine, columns: Sequence[PolicyColumn]) -> dict[str, dict[str, int]]:
     """Count the documents that lack a value, or have no number, in each column that is read from the records."""
-    is_number = tuple(column.type == "number" for column in columns)
-    rows = engine.rows("SELECT policy FROM documents", partial(_count_batches, is_number=is_number),
+    asked = tuple((place, column.type == "number") for place, column in zip(places_of(columns), columns, strict=True))
+    rows = engine.rows("SELECT policy FROM documents", partial(_count_batches, asked=asked),
                        "without_value array<long>, unparsable array<long>")  # fmt: skip
     totals = [np.sum(np.array(counts), axis=0) for counts in zip(*rows, strict=True)]
     return {
@@ -394,10 +394,10 @@ def _count_unplaced(engine: Engine, columns: Sequence[PolicyColumn]) -> dict[str
     }
 
 
-def _count_batches(batches: Batches, *, is_number: tuple[bool, ...]) -> Batches:
+def _count_batches(batches: Batches, *, asked: tuple[tuple[int, bool], ...]) -> Batches:
     for batch in batches:
         lacking, others = [], []
-        for at, number in enumerate(is_number):
+        for at, number in asked:
             values = pc.list_element(batch.column("policy"), at)
             is_there = pc.fill_null(pc.match_substring_regex(values, r"\S"), False)  # noqa: FBT003 - the value that fills
             is_other = pc.and_not(is_there, pc.match_substring_regex(pc.fill_null(values, ""), NUMBERS))

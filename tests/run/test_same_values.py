@@ -21,6 +21,7 @@ from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError
 from nddup.settings.load import build_config
 from tests.counted_rows import once_each
+from tests.finished_runs import write_rows
 from tests.results.damages import change, rewrite
 from tests.run.valued_texts import Row, choose, define_keep, rows_of, write_texts
 from tests.samples_by_night import first
@@ -134,6 +135,24 @@ def test_columns_of_a_table_are_those_of_files(make: Callable[[list[Row]], Any],
     assert once_each((row["doc_id"], list(row["policy"])) for row in told["documents"].to_pylist()) == once_each(
         (row["doc_id"], row["policy"]) for row in rows_of(tmp_path / "files", "documents")
     )
+
+
+def test_a_column_may_be_named_twice(tmp_path: Path) -> None:
+    """Listed values come first, then the others by the same column, whatever other columns are read."""
+    rows = [
+        {"id": f"d{at}", "text": "the same nine words of a text for all", "lang": lang, "n": number, "x": "abcdef"[at]}
+        for at, (lang, number) in enumerate([("b", "7"), ("c", "10"), ("a", "x"), ("ru", None), ("a", "9"), ("d", "8")])
+    ]
+    write_rows(tmp_path / "rows.jsonl", rows)
+    policies = {("lang=zz", "-lang"): "d3", ("lang=d,c", "n", "lang"): "d5", ("x=q", "n:number", "-x", "-n"): "d0"}
+    policies |= {("lang=zz", "lang", "-n:number"): "d4", ("n:text", "-lang", "n:number"): "d1"}
+    for at, (policy, kept) in enumerate(policies.items()):
+        keep = {"policy": list(policy), "ledger": ["x", "n"]}
+        config = build_config({"keep": keep, "output": {"report": False}}, origin="test")
+        run_locally([str(tmp_path / "rows.jsonl")], str(tmp_path / f"{at}"), config)
+
+        assert [row["doc_id"] for row in rows_of(tmp_path / f"{at}", "keep") if row["kept"]] == [kept]
+        assert check_run(DuckRun(str(tmp_path / f"{at}"))).is_sound
 
 
 def test_a_table_lacks_a_column_or_files() -> None:

@@ -50,10 +50,6 @@ def test_unknown_keys_are_refused_with_a_hint(assignment: str, said: str) -> Non
         ("input.id=[a, b]", "--set: input.id: Input should be a valid string, got ['a', 'b']"),
         ("keep.policy=best", "--set: keep.policy: expected longest, first-id, first, shortest-url, newest, oldest, or"),
         ("keep.policy=7", "--set: keep.policy: expected longest, first-id, first, shortest-url, newest, oldest, or"),
-        (
-            "keep.policy=[lang=de, date, -lang]",
-            "--set: keep.policy: expected different columns such as [-score:number,",
-        ),
         ("input.format=docx", "--set: input.format: Input should be 'romip', 'trec', 'mediawiki'"),
     ],
 )
