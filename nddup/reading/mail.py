@@ -58,14 +58,15 @@ MAX_WORDS = 100
 """Encoded words of a subject or a name that are decoded; further ones stay as they are written."""
 
 _DATE = (
-    rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?[ \t]+)?(?:[A-Z][a-z]{2}[ \t]+\d{1,2}|\d{1,2}[ \t]+[A-Z][a-z]{2}[ \t]+\d{4})"
-    rb",?[ \t]+\d{1,2}:\d\d(?::\d\d)?[^\r\n]{0,60}"
+    rb"(?:(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?[ \t]+)?"
+    rb"(?:[A-Z][a-z]{2}[ \t]+\d{1,2}|\d{1,2}[ \t]+[A-Z][a-z]{2}[ \t]+\d{4}),?[ \t]+|\d{4}-\d\d-\d\d[T \t])"
+    rb"\d{1,2}:\d\d(?::\d\d)?[^\r\n]{0,60}"
 )
-_ENVELOPE = (
-    rb"From[ \t]+(?:(?:\"[^\"\r\n]{1,100}\")?[^ \t\r\n]{1,300}(?:[ \t]+at[ \t]+[^ \t\r\n]{1,300})?[ \t]+)?"
-    + _DATE
-    + rb"\r?\n>?[!-9;-~]{1,100}[ \t]*:"
+_SENDER = (
+    rb"(?:(?:\"[^\"\r\n]{1,100}\")?[^ \t\r\n]{1,300}(?:[ \t]+at[ \t]+[^ \t\r\n]{1,300})?"
+    rb"|[^< \t\r\n][^<\r\n]{0,100}<[^ \t\r\n<>]{1,300}>)"
 )
+_ENVELOPE = rb"From[ \t]+(?:" + _SENDER + rb"[ \t]+)?" + _DATE + rb"\r?\n>?[!-9;-~]{1,100}[ \t]*:"
 _ENVELOPE_START = re.compile(_ENVELOPE)
 _NEXT_ENVELOPE = re.compile(rb"(?<=\n)" + _ENVELOPE)
 _REACH = 1_000

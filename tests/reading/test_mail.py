@@ -351,6 +351,9 @@ def test_an_mbox_is_cut_where_python_cuts_it(tmp_path: Path) -> None:
         b"From a@x  Thu Jan  1 00:00 CET 2024",
         b"From ???@??? Mon Jan 01 00:00:00 1997",
         b'From "a b"@x.example Thu Jan  1 00:00:00 2024',
+        b"From a@x 2024-01-01 00:00:00 +0100",
+        b"From a@x 2024-01-01T00:00:00Z",
+        b"From Anna B. <a@x> Thu Jan  1 00:00:00 2024",
     ],
 )
 @pytest.mark.parametrize("blank", [b"\n", b""])
@@ -362,8 +365,12 @@ def test_an_envelope_begins_a_message(line: bytes, blank: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"From my point of view", b"From all of us here,", b"From a@x Thu Jan  1 00:00:00 2024\nno field"]
-)
+    "line",
+    [
+        b"From my point of view", b"From all of us here,", b"From a@x Thu Jan  1 00:00:00 2024\nno field",
+        b"From 2024-01-01 on", b"From 10:00 to 12:00",
+    ],
+)  # fmt: skip
 def test_other_lines_that_begin_with_from_are_text(line: bytes) -> None:
     """Without a date, or a field after it, such a line begins no message, although a blank line precedes it."""
     box = ENVELOPE + b"Subject: a\n\none\n\n" + line + b"\nSubject:\n"[line.endswith(b"field") * 10 :]
