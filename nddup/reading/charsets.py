@@ -421,11 +421,11 @@ def _is_utf8_as(encoding: str | None, raw: bytes) -> bool:
     return len(raw.translate(None, _ASCII)) >= (1 if encoding in SINGLE_BYTE else SURE_OF_UTF_8)  # the slowest, last
 
 
-def shown_encoding(head: bytes, encoding: str = "utf-8") -> str:
+def shown_encoding(head: bytes, encoding: str = "utf-8", least: int = 1) -> str:
     """Return the codec of a file by its first bytes, where they contradict the one that it declares, or UTF-8.
 
     Bytes that are UTF-8 are so whatever is declared. Where most bytes beyond ASCII are not, the encoding is detected,
-    if they are many, or all of the file: a stray one says nothing of what follows.
+    if they are many, or all of the file and at least `least`: a stray one says nothing of what follows.
 
     Example:
         >>> shown_encoding('{"text": "Старый архив города"}'.encode("cp1251"))
@@ -437,7 +437,7 @@ def shown_encoding(head: bytes, encoding: str = "utf-8") -> str:
         return encoding
     if encoding != "utf-8":
         return "utf-8" if _is_utf8_as(encoding, start) else encoding
-    is_told = length >= FEW_LETTERS or len(head) < 4 * DETECTION_WINDOW
+    is_told = length >= (least if len(head) < 4 * DETECTION_WINDOW else FEW_LETTERS)
     return _detect(start)[0] if is_told and 2 * decode_anyway(start, encoding).replaced > length else encoding
 
 

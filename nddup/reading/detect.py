@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nddup.reading.charsets import file_encoding, shown_encoding
+from nddup.reading.charsets import SURE_OF_UTF_8, file_encoding, shown_encoding
 from nddup.reading.chats import is_chat
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
 from nddup.reading.xml_cutting import holds_separators
@@ -107,9 +107,12 @@ def read_head(
 
 
 def _encoding_of(head: bytes, given: str | None) -> tuple[str, int]:
-    """Return the encoding of a file and the length of its mark; without a setting and a mark, as its bytes show it."""
+    """Return the encoding of a file and the length of its mark; without a setting and a mark, as its bytes show it.
+
+    JSON and XML are UTF-8 by their standards: a few bytes that are not are damage, which is counted.
+    """
     encoding, mark = file_encoding(head, given)
-    return encoding if given or mark else shown_encoding(head, encoding), mark
+    return encoding if given or mark else shown_encoding(head, encoding, SURE_OF_UTF_8), mark
 
 
 def _settings(

@@ -167,11 +167,12 @@ def test_a_file_in_another_encoding_than_it_declares(text: str, codec: str, labe
 
 
 def test_a_stray_byte_at_its_start_says_nothing_of_a_file() -> None:
-    """It is one U+FFFD, where a long file may hold any text of UTF-8 behind its head; a short file is known whole."""
+    """It is one U+FFFD, where a long file may hold any text of UTF-8 behind its head, and in JSON, which is UTF-8."""
     long = b'{"id": 1, "text": "caf\xe9 %s"}\n' % (b"x" * (1 << 18))
     rows = b"id,text\n1,caf\xe9 %s\n" % (b"x" * (1 << 18))
     assert read_head(long).encoding == "utf-8"
-    assert read_head(b'{"id": 1, "text": "caf\xe9"}').encoding == "iso8859-2"
+    assert read_head(b'{"id": 1, "text": "caf\xe9"}').encoding == "utf-8"
+    assert read_head(b'{"id": 1, "text": "caf\xe9"}\n' * 12).encoding == "iso8859-2"
     table = container_head(rows, "a.csv", None, {})
     assert table is not None
     assert table.encoding == "utf-8"
