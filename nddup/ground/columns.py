@@ -25,16 +25,13 @@ WORDS = 2
 def ragged_of(column: pa.ChunkedArray) -> Ragged:
     """Return a column of `array<long>` as rows of uint64; a null row becomes empty.
 
-    Chunks that lie one after another in memory, as `lists_of` makes them, are not copied. The values are always
-    read-only, because writable ones would make every kernel compile a second time.
+    Chunks that lie one after another in memory, as `lists_of` makes them, are not copied.
     """
     parts = [list_column(chunk) for chunk in column.chunks if len(chunk)]
-    whole = parts[0] if len(parts) == 1 else None
-    if whole is None:
-        sizes = [np.zeros(1, np.int64), *(np.diff(part.offsets) for part in parts)]
-        whole = Ragged(np.cumsum(np.concatenate(sizes)), _join_values([part.values for part in parts]))
-    whole.values.flags.writeable = False
-    return whole
+    if len(parts) == 1:
+        return parts[0]
+    sizes = [np.zeros(1, np.int64), *(np.diff(part.offsets) for part in parts)]
+    return Ragged(np.cumsum(np.concatenate(sizes)), _join_values([part.values for part in parts]))
 
 
 def _join_values(parts: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:

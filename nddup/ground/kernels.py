@@ -8,7 +8,7 @@
 `compiled` turns a kernel into machine code at its first call and keeps the result on disk, so only the first process of
 an installation waits for it (0.1 to 2 s per kernel). If the folder of the package is not writable, numba uses the
 user's cache folder. Set NUMBA_CACHE_DIR on a cluster whose workers have neither. Only this file knows private parts of
-numba, of one release; with another it does without them.
+numba; those of one release it does without under another.
 """
 
 import hashlib
@@ -420,16 +420,16 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     kernel: Any = numba.njit(nogil=True)(function)
     kernel._cache = KernelCache(function)  # noqa: SLF001 - `njit(cache=True)` would set numba's own
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    written = set(names)
+    writes = [True for _ in names]
     find = kernel.get_call_template
     if IS_KNOWN:
-        written = {name for name, kind in function.__annotations__.items() if _is_written(kind)}
+        writes = [_is_written(function.__annotations__.get(name)) for name in names]
         inner = cache(partial(_for_kernels, function))
         kernel._compiler.compile = lambda arguments, _: _link(inner(), arguments)  # noqa: SLF001
         kernel.get_overload = lambda signature: inner().get_overload(signature)
-        _accept_unsettled(kernel, [name in written for name in names])
+        _accept_unsettled(kernel, writes)
         find = lambda *arguments: inner().get_call_template(*arguments)  # noqa: E731
-    kernel.get_call_template = partial(_find_settled, find, [name in written for name in names])
+    kernel.get_call_template = partial(_find_settled, find, writes)
     return cast("Callable[P, R]", kernel)
 
 

@@ -322,9 +322,7 @@ def intersect(
 
     Cost: one pass over the sketches.
     """
-    values = sketches.values.view()
-    values.flags.writeable = False  # writable ones would make the kernel compile a second time
-    counts, common = _intersect(sketches.offsets, values, rows.astype(np.int64), starts)
+    counts, common = _intersect(sketches.offsets, sketches.values, rows.astype(np.int64), starts)
     return counts, common
 
 

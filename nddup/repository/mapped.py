@@ -241,9 +241,6 @@ def _map_parts(folder: Path) -> Parts:
 def as_segment(parts: Parts, matching: Matching) -> MappedSegment:
     """Return a segment of arrays and tables without a fault. Nothing is copied."""
     found, tables = parts
-    for array in found.values():
-        array.flags.writeable = False  # kernels would be compiled again for writable arrays
-
     sketches = Ragged(found["sketch_offsets"], found["sketch_ids"])
     sizes, names, spread = np.diff(sketches.offsets).astype(np.int32), found["nodes"], sketches
     totals = matching.threshold.totals(sizes, found["n_features"])

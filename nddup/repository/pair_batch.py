@@ -181,7 +181,6 @@ def pair_batch(
     filled = np.flatnonzero(np.diff(sketches.offsets) > 0)
     texts = NewTexts(new, n_features, lambda places: [rows[place] for place in places.tolist()])
     new, sketches, n_features = new[filled], take_rows(sketches, filled), n_features[filled]
-    sketches.values.flags.writeable = False
     identity = snapshot.identity
     at_threshold = identity.matching_at(identity.config.pairs.threshold)
     near = snapshot.find_near(spread_rows(new, sketches, n_features, at_threshold), at_threshold)

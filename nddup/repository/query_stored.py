@@ -158,12 +158,10 @@ def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, s
 
 
 def _fronts(rows: Ragged, most: int) -> Ragged:
-    """Return the first ids of each row, at most so many: read-only, as kernels expect."""
+    """Return the first ids of each row, at most so many."""
     sizes = np.minimum(np.diff(rows.offsets), most)
     ends = np.append(0, np.cumsum(sizes))
-    values = rows.values[np.repeat(rows.offsets[:-1] - ends[:-1], sizes) + np.arange(ends[-1])]
-    values.flags.writeable = False
-    return Ragged(ends, values)
+    return Ragged(ends, rows.values[np.repeat(rows.offsets[:-1] - ends[:-1], sizes) + np.arange(ends[-1])])
 
 
 def _as_queries(  # noqa: PLR0913, PLR0917 - what is read, of what, and what was lost
