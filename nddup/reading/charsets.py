@@ -391,7 +391,7 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
     declared = declared_charset(raw)
     if _is_utf8_as(given or declared, raw):
         given = "utf-8"
-    likely: tuple[str | None, ...] = (given, declared, escaped, "utf-8")
+    likely: tuple[str | None, ...] = (given, declared, escaped, None if _ends_in_letter(raw) else "utf-8")
     if escaped is not None and escaped != "hz" and not {given, declared} & _OF_ESCAPES and _is_whole(raw, escaped):
         likely = (escaped,)  # whatever is declared: in no other charset do such sequences occur
     for candidate in likely:
@@ -402,6 +402,18 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
     return _read_as(raw, encoding)._replace(is_guess=not is_sure)
 
 
+def _ends_in_letter(raw: bytes) -> bool:
+    r"""Return whether the last byte alone is beyond ASCII, and more likely a letter than the start of a cut character.
+
+    In UTF-8 most accented letters begin with one of two bytes, which in other charsets are the rare `Â` and `Ã`.
+
+    Example:
+        >>> _ends_in_letter(b"caf\xe9"), _ends_in_letter("cafe é".encode()[:-1])
+        (True, False)
+    """
+    return raw[-1:] > b"\xc3" and raw[:-1].isascii()
+
+
 def _is_whole(raw: bytes, encoding: str) -> bool:
     decoded = decode_anyway(raw, encoding)
     return not decoded.lost and not decoded.text.isascii()
@@ -410,15 +422,17 @@ def _is_whole(raw: bytes, encoding: str) -> bool:
 def _is_utf8_as(encoding: str | None, raw: bytes) -> bool:
     """Return whether bytes beyond ASCII are UTF-8, and so hardly in the encoding that they are declared to be in.
 
-    Mail and pages of UTF-8 are often declared so. The last character may be cut.
+    Mail and pages of UTF-8 are often declared so. The last character may be cut, but there must be a whole one: a byte
+    at the end of a title is the accented letter of a charset of one byte.
     """
     if encoding in (None, "utf-8", *WIDE):
         return False
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(raw)
+        text = codecs.getincrementaldecoder("utf-8")().decode(raw)
     except UnicodeDecodeError:
         return False
-    return len(raw.translate(None, _ASCII)) >= (1 if encoding in SINGLE_BYTE else SURE_OF_UTF_8)  # the slowest, last
+    least = 1 if encoding in SINGLE_BYTE else SURE_OF_UTF_8
+    return not text.isascii() and len(raw.translate(None, _ASCII)) >= least  # the slowest, last
 
 
 def shown_encoding(head: bytes, encoding: str = "utf-8", least: int = 1) -> str:

@@ -219,6 +219,17 @@ def test_character_cut_at_the_end() -> None:
     assert decoded == Decoded("one \ufffd", "utf-8", b"\xc3")
 
 
+@pytest.mark.parametrize("word", ["Café", "Perché", "Gruß", "Città", "Però"])
+def test_last_letter_is_no_cut_character(word: str) -> None:
+    """A title whose only accented letter is the last byte is in the charset it declares, or in one of one byte."""
+    raw = word.encode("cp1252")
+
+    assert decode_content(raw, "iso-8859-1").text == word
+    assert decode_content(b"<meta charset=iso-8859-15>" + raw).text.endswith(word)
+    assert decode_content(raw).replaced == 0
+    assert decode_content(raw, "utf-8").replaced == 1
+
+
 def test_empty() -> None:
     """No bytes give an empty text."""
     assert decode_content(b"").text == ""
