@@ -144,6 +144,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     if config.input.limit is not None:
         raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
 
+    if isinstance(df, list | tuple) and not df:  # no rows have any columns
+        df = pa.table({name: pa.nulls(0, pa.string()) for name in (id or "id", text or "text", *config.keep.read)})
     with named("find_duplicates"):
         df = as_table(df, partial(wanted_columns, id=id, text=text, read=config.keep.read))
         holds = _holds_on_spark if hasattr(df, "sparkSession") else None

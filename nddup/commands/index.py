@@ -298,11 +298,12 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     versions = None if options.versions is None else read_versions(options.versions)
     ask = Ask(bands, options.top, options.sources, versions, others=options.not_itself)
     first = _open(options, steps, "read the documents and look for them")
-    repositories = [first, *(Repository(also, caller=_caller(options)) for also in options.also)]
+    others = [Repository(also, caller=_caller(options)) for also in options.also]
+    repositories = list({one.place: one for one in (first, *others)}.values())  # one that is named twice counts once
     with _stored(options.inputs) as inputs:
         found = [repository.match_files(inputs, ask, engine=options.engine) for repository in repositories]
     matches = write_matches([table for table, _ in found], ask, options.output)
-    text = spell_matches(matches, bands=bool(bands), several=bool(options.also))
+    text = spell_matches(matches, bands=bool(bands), several=len(repositories) > 1)
     queries = found[0][1]
     status = (FOUND if is_found(matches) else int(queries.rejects > 0)) if options.exit_code else 0
     text += "".join(f"{one_line(line)}\n" for line in queries.unread)

@@ -174,6 +174,11 @@ class Repository:
         self._identity = Identity.read(commit.repository, repo=str(self._repo)).on(caller)
         self.snapshot = Snapshot(self._repo, commit, self._identity)
 
+    @property
+    def place(self) -> str:
+        """Where it lies, however its path is spelled."""
+        return self._repo.full_name()
+
     @classmethod
     def create(cls, path: str, identity: Identity) -> Self:
         """Make an empty repository: see `nddup.repository.create`."""

@@ -1,6 +1,7 @@
 """What every section of the settings is, and the short sections: tokens, shingles, `against`, `passages`."""
 
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+import os
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -12,10 +13,33 @@ else:  # the choices, read from where they are declared
     Ignored = Literal[tuple(IGNORED)]
 
 
+def plain_value(given: Any) -> Any:  # noqa: ANN401 - whatever a program gives
+    """Return a value that a program gives as YAML would: numbers, arrays and columns of numpy, tuples, sets, paths.
+
+    Example:
+        >>> import numpy as np
+        >>> plain_value([np.int64(100), np.float32(0.9)]), plain_value(("-score", "date"))
+        ([100, 0.9], ['-score', 'date'])
+    """
+    if isinstance(given, os.PathLike):
+        return os.fspath(given)
+    if isinstance(given, list | tuple | set | frozenset):
+        return [plain_value(one) for one in (sorted(given, key=str) if isinstance(given, set | frozenset) else given)]
+    if getattr(given, "ndim", None) == 0 and hasattr(given, "item"):  # numpy is not loaded for this
+        is_short = given.dtype.kind == "f" and given.dtype.itemsize < 8  # noqa: PLR2004 - bytes of Python's float
+        return float(str(given)) if is_short else given.item()
+    return plain_value(given.tolist()) if getattr(given, "ndim", None) == 1 and hasattr(given, "tolist") else given
+
+
 class Section(BaseModel):
     """A frozen section that refuses unknown keys and values of another type."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _are_plain(cls, values: object) -> object:
+        return {key: plain_value(value) for key, value in values.items()} if isinstance(values, dict) else values
 
     @field_validator("*")
     @classmethod

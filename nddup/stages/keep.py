@@ -387,7 +387,8 @@ def _count_unplaced(engine: Engine, columns: Sequence[PolicyColumn]) -> dict[str
     asked = tuple((place, column.type == "number") for place, column in zip(places_of(columns), columns, strict=True))
     rows = engine.rows("SELECT policy FROM documents", partial(_count_batches, asked=asked),
                        "without_value array<long>, unparsable array<long>")  # fmt: skip
-    totals = [np.sum(np.array(counts), axis=0) for counts in zip(*rows, strict=True)]
+    none = np.zeros(len(columns), np.int64)  # of a collection without documents, which has no batches
+    totals = [np.sum(np.array(counts), axis=0) for counts in zip((none, none), *rows, strict=True)]
     return {
         name: {column.path: int(count) for column, count in zip(columns, counts, strict=True) if count}
         for name, counts in zip(UNPLACED.names, totals, strict=True)

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -124,3 +125,24 @@ def test_a_column_of_another_type_is_refused_on_spark(spark: SparkSession) -> No
     for columns, kind in (("1 AS id, 2 AS text", "int"), ("array(1) AS id, 'a' AS text", "array<int>")):
         with pytest.raises(ConfigError, match=f"holds {kind}; expected text"):
             nddup.find_duplicates(spark.sql(f"SELECT {columns}"), progress=False)
+
+
+def test_settings_of_numpy_and_tuples_are_those_of_python() -> None:
+    """A program computes its settings: numbers of numpy, tuples, sets and paths mean what Python's own values do."""
+    rows = [{"id": at, "text": text, "score": at} for at, text in enumerate(TEXTS)]
+    given: dict[str, object] = {"sketch": {"size": np.int64(100)}, "pairs": {"threshold": np.float32(0.9)}}
+    given |= {"keep": {"policy": ("-score",)}, "tokens": {"ignore": {"numbers"}}}
+    found = nddup.find_duplicates(rows, progress=False, **given)  # type: ignore[arg-type]
+    settings = found.settings
+    assert (settings.sketch.size, settings.pairs.threshold, settings.keep.policy, settings.tokens.ignore) == (
+        100, 0.9, ["-score"], ["numbers"],
+    )  # fmt: skip
+    assert nddup.find_duplicates(rows, keep={"policy": np.array(["-score"])}, progress=False).settings.keep.policy == [
+        "-score"
+    ]
+
+
+def test_no_rows_are_a_run_without_documents() -> None:
+    """An empty list is a table without rows, as those of the libraries are."""
+    found = nddup.find_duplicates([], id="url", text="body", keep={"policy": ["-score"]}, progress=False)
+    assert len(found.keep) == len(found.documents) == len(found.rejects) == 0

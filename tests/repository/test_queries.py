@@ -194,3 +194,5 @@ def test_the_bands_of_a_page(
     assert run("query", "pages", "new.html", "--also", "more", "--top", "1", "--output", "found") == (
         0, f"new.html   w2@{tmp_path}/pages 1.000\n",
     )  # fmt: skip
+    Path("link").symlink_to("pages")  # one repository, however it is spelled, counts once
+    assert run("query", "pages", "new.html", "--also", "link", "--also", "./pages", "--bands", "60,70,80") == (0, shown)
