@@ -28,6 +28,7 @@ from nddup.reading.mail import read_mail, starts_as_mail
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 from nddup.reading.warc import Wanted, read_warc
+from nddup.reading.warc_cutting import LEAD
 from nddup.reading.xml_structure import table_format
 
 CONTAINERS = tuple(kind for kind, files in FILE_KINDS.items() if not files.is_cut)
@@ -141,8 +142,9 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
 
 def _detect(head: bytes, name: str) -> tuple[str, str]:
     for kind, files in FILE_KINDS.items():
+        first = head.lstrip(LEAD) if kind == "warc" else head
         for start in files.starts:
-            if head.startswith(start):
+            if first.startswith(start):
                 return kind, f"begins with {start.decode().strip()}"
     if _TABLE_NAME.search(name) and not _OTHER.match(head):
         return "csv", "its name"

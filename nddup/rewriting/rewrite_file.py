@@ -25,7 +25,7 @@ from nddup.reading.mail import count_messages, cut_mail
 from nddup.reading.outcomes import Reject
 from nddup.reading.sgml_records import find_sgml_start
 from nddup.reading.streams import COMPRESSIONS, PIECE, Chunk, Expanded, Packer, Part, StoppedError, cut_pieces
-from nddup.reading.warc import walk_warc
+from nddup.reading.warc_cutting import walk_warc
 from nddup.reading.xml_cutting import cut_records, is_readable_as_ascii
 from nddup.reading.xml_records import wrapper_of
 from nddup.reading.xml_structure import scan

@@ -5,9 +5,11 @@ import io
 
 import pytest
 
+from nddup.reading.containers import container_head
 from nddup.reading.records import Record, Reject, record_text
 from nddup.reading.streams import Chunk, Expanded
-from nddup.reading.warc import cut_warc, parse_warc
+from nddup.reading.warc import Wanted, as_date, parse_warc
+from nddup.reading.warc_cutting import WarcPiece, cut_warc, walk_warc
 
 
 def block(number: int, payload: bytes, kind: str = "response", content_type: str = "application/http") -> bytes:
@@ -250,3 +252,95 @@ def test_what_an_archive_cut_is_counted_as_unread() -> None:
     assert told(found) == ["one"]
     assert isinstance(found[0], Record)
     assert found[0].unread.parts == 1
+
+
+@pytest.mark.parametrize("lead", [b"\r\n\r\n", b"\xef\xbb\xbf", b"\n", b" \r\n" * 50_000])
+def test_archive_after_blanks_or_a_mark(lead: bytes) -> None:
+    """Blank lines or a byte order mark before the first record, as editors and programs that join files leave them."""
+    data = lead + block(1, page("one")) + block(2, page("two"))
+
+    found = container_head(data, "a.warc", None, {})
+
+    assert found is not None
+    assert found.format.kind == "warc"
+    assert told(read(data)) == ["one", "two"]
+    pieces = list(walk_warc(Expanded(io.BytesIO(data), ""), max_record=1 << 20))
+    assert b"".join(one.header + one.data for one in pieces if isinstance(one, WarcPiece)) == data[len(lead) :]
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/http; msgtype=response", "text/html", "application/octet-stream", ""]
+)
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK", b"\r\nHTTP/1.1 200 OK", b"http/1.1 200 ok", b"HTTP/1.0 200OK"])
+def test_answers_by_their_first_line(content_type: str, start: bytes) -> None:
+    """A response with a header of HTTP is one, whatever its content type says; an answer 404 is none of those read."""
+    answer = page("Привет", "koi8-r").replace(b"HTTP/1.1 200 OK", start)
+    data = block(1, answer, "response", content_type).replace(b"Content-Type: \r\n", b"")
+
+    (record,) = read(data)
+    missing = parse_warc(data.replace(b"200", b"404"), max_record=1 << 20, wanted=Wanted((200,)))
+
+    assert isinstance(record, Record)
+    assert (record_text(record), record.charset) == ("Привет", "koi8-r")
+    assert record.capture is not None
+    assert record.capture.status == 200
+    assert isinstance(missing, Reject)
+    assert missing.reason == "status"
+
+
+def test_a_page_that_shows_a_header_of_http_is_whole() -> None:
+    """A resource, or a page in which such a header stands."""
+    text = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nwords"
+    data = block(1, text.encode(), "resource", "text/plain") + block(2, page(f"see {text}"))
+
+    assert told(read(data)) == [text, f"see {text}".replace("\r", "")]
+
+
+@pytest.mark.parametrize("more", range(1, 60))
+def test_length_that_leads_into_the_next_record(more: int) -> None:
+    """A record whose length is too long, as of characters or of other line ends, ends before the next one."""
+    records = [block(number, page(f"page {number}")) for number in range(4)]
+    size = len(page("page 1"))
+    records[1] = records[1].replace(b"Content-Length: %d" % size, b"Content-Length: %d" % (size + more))
+    data = b"".join(records)
+
+    assert [text.strip() for text in told(read(data))] == [f"page {number}" for number in range(4)]
+    pieces = list(walk_warc(Expanded(io.BytesIO(data), ""), max_record=1 << 20))
+    assert sum(one.begins and one.is_record for one in pieces if isinstance(one, WarcPiece)) == 4
+    assert b"".join(one.header + one.data for one in pieces if isinstance(one, WarcPiece)) == data
+
+
+def test_a_record_that_holds_records_is_whole() -> None:
+    """An archive inside an archive, which the next record follows."""
+    inner = block(7, page("inner"))
+    data = block(1, inner * 2, "resource", "text/plain") + block(2, page("two"))
+
+    assert told(read(data)) == [(inner * 2).decode(), "two"]
+
+
+@pytest.mark.parametrize(
+    ("date", "expected"),
+    [
+        ("2024-05-01T12:30:00.123456+00:00", "2024-05-01T12:30:00Z"),
+        ("2024-05-01T12:30:00+0200", "2024-05-01T10:30:00Z"),
+        ("2024-05-01 12:30:00-00:30", "2024-05-01T13:00:00Z"),
+        ("2024-05-01 23:30:00 -05", "2024-05-02T04:30:00Z"),
+        ("0001-01-01T00:00:00+05:00", None),
+        ("9999-12-31T23:59:59-01:00", None),
+        ("2024-05", "2024-05-01T00:00:00Z"),
+        ("20240501123000", "2024-05-01T12:30:00Z"),
+    ],
+)
+def test_dates_with_an_offset(date: str, expected: str | None) -> None:
+    """As Python's `isoformat` writes them; the answer is in UTC."""
+    assert as_date(date) == expected
+
+
+def test_record_before_damage_is_read() -> None:
+    """A gzip member that cannot be decompressed costs nothing of the whole record before it."""
+    first = gzip.compress(block(1, page("one")))
+    data = first + gzip.compress(block(2, page("two" * 5_000)))[:-200] + b"\xff" * 200
+
+    found = list(cut_warc(Expanded(io.BytesIO(data), "gzip"), max_record=1 << 20))
+
+    assert [type(item) for item in found] == [Chunk, Reject]
