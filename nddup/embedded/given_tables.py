@@ -16,10 +16,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nddup.embedded.read_records import CHUNK_BYTES, cut
 from nddup.errors import ConfigError
-from nddup.ground.columns import one_chunk
+from nddup.ground.columns import WHOLE, one_chunk
 from nddup.reading.chats import CHAT_NAMES, holds_texts, is_chat, texts_of
 from nddup.reading.xml_structure import BODY_NAMES, TITLE_NAMES, text_fields
 
@@ -269,7 +270,7 @@ def _of_rows(values: Iterable[Any], name: str, *, is_id: bool) -> pa.ChunkedArra
     if is_id and all(value is None or type(value) is int for value in held):
         with suppress(OverflowError, pa.ArrowException):
             return pa.chunked_array([pa.array(held, pa.int64())])
-    return _of_values(held, name, lambda value: value is None, is_id=is_id)
+    return _of_values(held, name, _is_missing, is_id=is_id)
 
 
 def _of_values(column: Iterable[Any], name: str, is_missing: Callable[[Any], bool], *, is_id: bool) -> pa.ChunkedArray:
@@ -301,12 +302,24 @@ def _as_strings(column: pa.ChunkedArray, name: str, *, is_id: bool) -> pa.Chunke
     kind = column.type
     if is_id and pa.types.is_integer(kind):
         return column
+    if is_id and pa.types.is_floating(kind):
+        column = _spell_floats(column)
+        kind = column.type
     is_text = any(is_kind(kind) for is_kind in TEXT_KINDS)
     if not is_text and (not is_id or pa.types.is_nested(kind)) and not pa.types.is_null(kind):
         raise not_text(name, str(kind))
     parts = [part for chunk in column.chunks for part in cut(chunk)]
     # Without a check of UTF-8: reading makes a reject of each value that is none.
     return pa.chunked_array([part.cast(pa.string(), safe=not is_text) for part in parts], pa.string())
+
+
+def _spell_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return whole numbers in full and others as Arrow writes them; NaN stands for null where a column has no other."""
+    column = column.cast(pa.float32()) if column.type == pa.float16() else column
+    values = pc.if_else(pc.is_nan(column), None, column)
+    is_whole = pc.and_(pc.less(pc.abs(values), WHOLE), pc.equal(pc.floor(values), values))
+    digits = pc.if_else(is_whole, values, None).cast(pa.int64()).cast(pa.string())
+    return pc.coalesce(digits, values.cast(pa.string()))
 
 
 def not_text(name: str, kind: str, where: str = "") -> ConfigError:

@@ -18,6 +18,9 @@ MOST_VALUES = 1 << 30
 TAKEN = 1 << 20
 """Maximum number of rows in a chunk that `take` makes: some 60 MB of ids."""
 
+WHOLE = 1e18
+"""Whole numbers below this, in a column of floats, are spelled without an exponent; on both engines."""
+
 WORDS = 2
 """64-bit words in a fingerprint."""
 

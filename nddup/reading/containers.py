@@ -21,12 +21,12 @@ from nddup.reading.charsets import (
     shown_encoding,
     wide_without_mark,
 )
-from nddup.reading.csv_rows import find_dialect, read_csv
+from nddup.reading.csv_rows import column_names, find_dialect, read_csv
 from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FILE_KINDS, FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.mail import read_mail, starts_as_mail
 from nddup.reading.outcomes import Record, Reject
-from nddup.reading.streams import PIECE, Expanded, StoppedError
+from nddup.reading.streams import PIECE, Expanded, StoppedError, compression_of
 from nddup.reading.warc import Wanted, read_warc
 from nddup.reading.warc_cutting import LEAD
 from nddup.reading.xml_structure import table_format
@@ -56,6 +56,15 @@ _BINARY = {
     b"%PDF": "a PDF; convert it to text first",
     b"\xd0\xcf\x11\xe0": "a Microsoft Office document; export it as text or CSV",
     b"SQLite format 3\0": "an SQLite database; export its table as CSV",
+    b"ARROW1\0\0": "a file of Arrow (Feather); write its table as Parquet",
+    b"Obj\x01": "a file of Avro; write its records as JSON lines or Parquet",
+    b"SEQ\x06": "a file of Hadoop (SequenceFile); write its records as JSON lines or Parquet",
+    b"\x89HDF\r\n\x1a\n": "a file of HDF5; write its table as Parquet",
+    b"\x93NUMPY": "an array of numpy; write its texts as JSON lines or Parquet",
+    b"\x04\x22\x4d\x18": "compressed by lz4; decompress it (unlz4), or compress it with zstd",
+    b"\x1f\x9d": "compressed by compress; decompress it (uncompress), or compress it with zstd",
+    b"\xff\x06\0\0sNaPpY": "compressed by snappy; decompress it, or compress it with zstd",
+    b"\x5d\0\0": "compressed by lzma; decompress it (unlzma), or compress it with zstd",
     b"7z\xbc\xaf": "a 7z archive; unpack it first",
     b"Rar!\x1a": "a RAR archive; unpack it first",
     b" CDX ": "an index of WARC files (CDX), without pages; give the WARC files themselves",
@@ -93,6 +102,9 @@ _BY_NAME = {
 """What such files are, by the endings of their names."""
 
 _BINARY_WITH_ZEROS = {
+    b"FEA1": "a file of Feather; write its table as Parquet",
+    b"ORC": "a file of ORC; write its table as Parquet",
+    b"LZIP": "compressed by lzip; decompress it (lzip -d), or compress it with zstd",
     b"GIF8": "a GIF image",
     b"RIFF": "an image, a sound or a film (RIFF)",
     b"OggS": "a sound or a film (Ogg)",
@@ -208,7 +220,8 @@ def holds_stray_zeros(head: bytes) -> bool:
 
 def name_binary(head: bytes, name: str = "") -> str:
     """Say what a binary file is and, for the most common kinds, what to do with it."""
-    return _known_binary(head, name) or "binary, of no format that nddup reads"
+    again = "binary: compressed twice; decompress it once" if compression_of(head) else ""
+    return _known_binary(head, name) or again or "binary, of no format that nddup reads"
 
 
 def _known_binary(head: bytes, name: str = "") -> str:
@@ -256,7 +269,7 @@ def _csv_head(head: bytes, declared: Format, options: Mapping[str, Any], why: st
         raise FormatError(f"its first line is not a row of a table: {error}") from error
 
     return FileHead(
-        format=table_format(declared, [column.strip() for column in columns]),
+        format=table_format(declared, column_names(columns)),
         encoding=encoding,
         separator=dialect.separator.encode(),
         quote=dialect.quote,

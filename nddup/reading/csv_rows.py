@@ -289,7 +289,7 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
         if isinstance(row, Reject):
             yield row
         elif columns is None:
-            columns = [column.strip() for column in row]
+            columns = column_names(row)
             places = [columns.index(name) for name in head.format.content if name in columns]
             policy_at = [_place(columns, name) for name in head.format.policy]
             id_at, url_at = (_place(columns, name) for name in (head.format.id, head.format.url))
@@ -446,6 +446,11 @@ def _read_loosely(lines: Lines, dialect: Dialect) -> list[str] | None:
     except (csv.Error, _LongRowError):
         return None
     return None if lines.is_ended else row
+
+
+def column_names(row: Iterable[str]) -> list[str]:
+    """Return the names of columns that the first row of a table holds, without blanks and byte order marks."""
+    return [name.strip("\ufeff").strip() for name in row]
 
 
 def dialect_of(head: FileHead) -> Dialect:

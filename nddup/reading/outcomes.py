@@ -196,11 +196,13 @@ def make_record(
 def clean_id(text: str) -> str:
     r"""Return an id on one line: each run of control characters and line ends is one blank, none at the ends.
 
+    Nor is a byte order mark, which is left at the start of a line where files with one were joined.
+
     Example:
-        >>> clean_id(" a\n\tb ")
-        'a b'
+        >>> clean_id(" a\n\tb "), clean_id("\ufeffa")
+        ('a b', 'a')
     """
-    return _CONTROLS.sub(" ", text).strip()
+    return _CONTROLS.sub(" ", text).strip().strip("\ufeff").strip()
 
 
 def excerpt(data: bytes, encoding: str = "utf-8") -> str:

@@ -198,14 +198,18 @@ def _choose_columns(file: pq.ParquetFile, declared: Format) -> tuple[Format, lis
     """
     schema = file.schema_arrow
     declared = table_format(declared, schema.names, chats_of(schema))
-    wanted = (declared.id, declared.url, *declared.content, *(name for name in declared.policy if name in schema.names))
+    policy = (name for name in declared.policy if name in schema.names and not _is_nested(schema, name))
+    wanted = (declared.id, declared.url, *declared.content, *policy)
     names = list(dict.fromkeys(name for name in wanted if name))
     for name in names:
-        if schema.names.count(name) > 1:
-            raise FormatError(f"{schema.names.count(name)} columns named {name}")
-        if pa.types.is_nested(kind := schema.field(name).type) and not (name in declared.content and holds_texts(kind)):
-            raise FormatError(f"column {name} holds {kind}, which is not text")
+        if _is_nested(schema, name) and not (name in declared.content and holds_texts(schema.field(name).type)):
+            raise FormatError(f"column {name} holds {schema.field(name).type}, which is not text")
     return declared, names
+
+
+def _is_nested(schema: pa.Schema, name: str) -> bool:
+    """Return whether a column holds lists or the like: a value of the keep policy is then missing, as in JSON."""
+    return bool(pa.types.is_nested(schema.field(name).type))
 
 
 def _read_group(

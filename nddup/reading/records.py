@@ -54,7 +54,9 @@ __all__ = [
     "spell_page",
 ]
 
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)  # `json.loads` would make one per call
+_DECODER = json.JSONDecoder(  # `json.loads` would make one per call; NaN stands for null where a column has no other
+    parse_int=str, parse_float=str, parse_constant=lambda word: None if word == "NaN" else word
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAY_BE_HALF = re.compile(r"\\u[dD]")  # a lone surrogate can only come from an escape
 

@@ -125,6 +125,9 @@ TAIL = 64 << 10
 MOST_DICTIONARY = 1 << 29
 """Maximum number of bytes of memory of a decoder of .xz: `xz -9` takes 65 MB."""
 
+MOST_WINDOW = 1 << 31
+"""Maximum number of expanded bytes that a decoder of .zst keeps, as of `zstd --long=31`: as far as a file expands."""
+
 MOST_STARTS = 1 << 16
 """Maximum number of stored starts of members: more than begin in the bytes read ahead of a record."""
 
@@ -312,8 +315,8 @@ COMPRESSIONS = {
         rb"BZh[1-9](1|\x17|$)", bz2.BZ2Decompressor, DENSE_PIECE, bz2.BZ2Compressor, b"\0", b"BZh9\x17rE8P\x90\0\0\0\0"
     ),
     "zstd": Compression(  # a frame, or a skippable frame, as `pzstd` writes first
-        rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", lambda: zstandard.ZstdDecompressor().decompressobj(), DENSE_PIECE,
-        _Zstd, b"\0",
+        rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18",
+        lambda: zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW).decompressobj(), DENSE_PIECE, _Zstd, b"\0",
     ),
     "xz": Compression(
         rb"\xfd7zXZ\0", partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MOST_DICTIONARY), DENSE_PIECE,

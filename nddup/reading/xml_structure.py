@@ -189,7 +189,8 @@ def table_format(declared: Format, columns: list[str], chats: Sequence[str] = ()
     """Return the format with its columns: those that the user set, or else those with usual names; as `text_fields`.
 
     Raises:
-        FormatError: if a column that was set does not exist, or no column looks like the text.
+        FormatError: if a column that was set does not exist, no column looks like the text, or several have the name of
+            one that is read.
     """
     content = declared.content or text_fields(columns, chats)
     missing = [name for name in (declared.id, declared.url, *content) if name and name not in columns]
@@ -200,6 +201,9 @@ def table_format(declared: Format, columns: list[str], chats: Sequence[str] = ()
         raise FormatError(f"cannot tell which column is the text; there are {_shown(columns)}; set input.content")
 
     doc_id, url = declared.id or first_of(ID_NAMES, columns), declared.url or first_of(URL_NAMES, columns)
+    for name in filter(None, (doc_id, url, *content, *declared.policy)):
+        if columns.count(name) > 1:
+            raise FormatError(f"{columns.count(name)} columns named {name}")
     return replace(declared, id=doc_id, url=url, content=content)
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from nddup.errors import first_line
 from nddup.reading.chats import chats_of, with_texts
-from nddup.reading.csv_rows import Lines, dialect_of, read_rows
+from nddup.reading.csv_rows import Lines, column_names, dialect_of, read_rows
 from nddup.reading.decoding import EACH_BYTE, take_marks
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject, Value
@@ -69,7 +69,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
             continue
         if not has_header and not isinstance(row, Reject):
             has_header = True
-            columns = [name.strip() for name in row]
+            columns = column_names(row)
             names = dialect.delimiter.join(("", *verdicts.names)) if verdicts.names else ""
             if set(verdicts.names) & set(columns):
                 raise RewriteError(AGAIN)

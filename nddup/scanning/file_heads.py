@@ -227,7 +227,9 @@ def inspect_head(files: PartReader, file: InputFile, options: InputOptions, toge
         most = most_expanded(file, options.max_expansion, together) if compression else sys.maxsize
         head = None if is_archive else _find_head(files, file, raw, options, most)
         if head is None:
-            why = NO_MEMBERS if is_archive else f"none of it can be decompressed ({compression})"
+            why = (
+                NO_MEMBERS if is_archive else f"none of it can be decompressed ({_cause(raw, file.size, compression)})"
+            )
             return HeadError("damaged", why, is_unknown=is_archive)
         if split_member(file.path) and head.format.kind != "warc":
             raise BinaryError(f"a file of a WACZ archive that is no WARC file, but {head.format.name}")  # noqa: TRY301
@@ -246,6 +248,17 @@ def inspect_head(files: PartReader, file: InputFile, options: InputOptions, toge
         raise
     except (StoppedError, NddupError) as error:
         return HeadError(error.reason if isinstance(error, StoppedError) else "unreadable", str(error))
+
+
+def _cause(raw: bytes, size: int, compression: str) -> str:
+    """Return the compression, and why the first bytes of a file do not expand, such as a dictionary that is missing."""
+    try:
+        Expanded(io.BytesIO(raw), compression).read()
+    except StoppedError as error:
+        return (
+            f"{compression}: {error}" if len(raw) >= size or not isinstance(error.__cause__, EOFError) else compression
+        )
+    return compression
 
 
 def inspect_asset(files: PartReader, file: InputFile) -> Seen:

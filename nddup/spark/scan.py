@@ -13,6 +13,7 @@ workers parse the records and pass them to the consumer; no record is shuffled.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nddup.errors import NddupError
+from nddup.ground.columns import WHOLE
 from nddup.reading.formats import FileHead
 from nddup.reading.streams import PIECE, StoppedError
 from nddup.reading.xml_cutting import MARK_BYTES
@@ -122,10 +124,11 @@ def number_texts(
     place = df.columns.index(text)
     column, nothing = F.col(f"column{place}"), F.lit(None).cast("string")
     is_list = isinstance(df.schema.fields[place].dataType, T.ArrayType)
-    values = [F.col(f"column{df.columns.index(name)}").cast("string") for name in read]
+    spelled = [_spelled(F.col(f"column{at}"), field.dataType) for at, field in enumerate(df.schema.fields)]
+    values = [spelled[df.columns.index(name)] for name in read]
     policy = F.array(*values) if read else F.lit(None).cast("array<string>")
     rows = placed.select(
-        F.col(f"column{df.columns.index(id)}").cast("string").alias("doc_id"),
+        spelled[df.columns.index(id)].alias("doc_id"),
         nothing.alias("url"),
         (F.col(f"column{df.columns.index(title)}").cast("string") if title else nothing).alias("title"),
         (nothing if is_list else column.cast("string")).alias("text"),
@@ -138,6 +141,26 @@ def number_texts(
         F.spark_partition_id().cast("long").alias("split"),
         F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1)).alias("seq"),
     )
+
+
+def _spelled(column: Column, kind: T.DataType) -> Column:
+    """Return a value as text, as of a table of Arrow: whole numbers without an exponent, times in UTC; NaN is null.
+
+    The zone of the session would give two times of an autumn night one name.
+    """
+    if isinstance(kind, T.FloatType | T.DoubleType):
+        is_whole = (F.abs(column) < WHOLE) & (F.floor(column) == column)
+        digits = F.when(is_whole, column.cast("long").cast("string")).otherwise(column.cast("string"))
+        return F.when(~F.isnan(column), digits)
+    if not isinstance(kind, T.TimestampType | T.TimestampNTZType):
+        return column.cast("string")
+    is_utc = isinstance(kind, T.TimestampType)
+    if is_utc:
+        seconds = (F.unix_micros(column).cast("decimal(20,0)") * F.lit(Decimal("0.000001"))).cast("decimal(18,6)")
+        column = F.lit("1970-01-01").cast("timestamp_ntz") + F.make_dt_interval(secs=seconds)
+    parts = F.split(column.cast("string"), "[.]")
+    fraction = F.rpad(F.coalesce(F.try_element_at(parts, F.lit(2)), F.lit("")), 6, "0")
+    return F.concat(parts[0], F.lit("."), fraction, F.lit("Z" if is_utc else ""))
 
 
 @dataclass(frozen=True)

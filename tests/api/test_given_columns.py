@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import nddup
 from nddup.embedded import read_records
@@ -117,6 +118,49 @@ def test_long_columns_are_cut_into_arrays(kind: pa.DataType, monkeypatch: pytest
     assert numbered["text"].to_pylist() == texts[::-1]
     assert numbered["text"].num_chunks > 3
     assert kind not in (pa.large_string(), pa.binary()) or table["text"].num_chunks > 3
+
+
+def test_nan_is_missing_and_whole_numbers_are_in_full() -> None:
+    """An id of NaN is none, a value of NaN is the last in either direction; 16777216.0 is spelled as in a file."""
+    nan, texts = float("nan"), [TEXTS[0], TEXTS[0], TEXTS[2]]
+    rows: dict[str, list[float]] = {"id": [16777216.0, 2.5, nan], "score": [nan, 5.0, 1.0]}
+    for table in (
+        pa.table(rows | {"text": texts}),
+        pl.DataFrame(rows | {"text": texts}),
+        pa.table({name: pa.array(values, pa.float32()) for name, values in rows.items()} | {"text": texts}),
+    ):
+        run = nddup.find_duplicates(table, keep={"policy": ["-score"]}, progress=False)
+        keep = run.keep if isinstance(run.keep, pa.Table) else run.keep.to_arrow()
+        assert sorted(zip(keep["doc_id"].to_pylist(), keep["kept"].to_pylist(), strict=True)) == [
+            ("16777216", False), ("2.5", True),
+        ]  # fmt: skip
+    given = [{"id": nan, "text": TEXTS[0]}, {"id": "a", "text": TEXTS[0]}, {"id": "\ufeffb", "text": TEXTS[0]}]
+    assert find(given) == (["a", "b"], [("None", "no id")])
+
+
+@pytest.mark.spark
+def test_floats_and_times_are_named_alike_on_both_engines(spark: SparkSession) -> None:
+    """Also where the zone of the session gives two times of one night one name; values of the policy are the same."""
+    times = [1_729_989_000_000_000, 1_729_992_600_000_000, -100]  # 00:30 and 01:30 of an autumn night, UTC
+    columns = {
+        "when": pa.array(times, pa.timestamp("us", "UTC")),
+        "plain": pa.array(times, pa.timestamp("us")),
+        "number": pa.array([1.0, 2.5, 1e15]),
+        "short": pa.array([float("nan"), 0.1, 16777216.0], pa.float32()),
+    }
+    table = pa.table(columns | {"text": TEXTS})
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        found = []
+        for frame in (table, spark.createDataFrame(table).withColumn("plain", F.col("plain").cast("timestamp_ntz"))):
+            run = nddup.find_duplicates(frame, id="when", keep={"policy": ["plain", "number", "short"]}, progress=False)
+            rows = run.documents if isinstance(run.documents, pa.Table) else run.documents.toArrow()
+            found.append(sorted(map(str, rows.select(["doc_id", "policy"]).to_pylist())))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(zone))
+    assert found[0] == found[1]
+    assert len(set(found[0])) == len(TEXTS)
 
 
 @pytest.mark.spark

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.reading.containers import container_head, read_container
+from nddup.reading.formats import FormatError
 from nddup.reading.outcomes import unread_of
 from nddup.reading.records import Record, Reject, content_fingerprint
 from nddup.scanning.found import SketchRule, TextRule
@@ -100,6 +102,30 @@ def test_columns_that_cannot_be_read_are_one_reject(columns: pa.Table, detail: s
     pq.write_table(columns, data)
 
     assert read(data.getvalue(), "a.parquet") == [Reject("no records", detail, "")]
+
+
+def test_a_table_names_each_column_that_is_read_once() -> None:
+    """Two columns of one name are refused, of any table: one of two texts would be lost. Others may be named twice."""
+    with pytest.raises(FormatError, match="2 columns named text"):
+        read(b"id,text,text\n1,a,b\n", "a.csv")
+    assert read(b"id,x,text,x\n1,a,b,c\n", "a.csv") == [Record("1", None, ("b",), None)]
+
+
+def test_marks_of_files_that_were_joined_are_no_part_of_names_and_ids() -> None:
+    """A byte order mark stands at the start of each file that is joined: before the header, and before later rows."""
+    mark = b"\xef\xbb\xbf"
+    found = read(mark + mark + b"id,text\n1,a\n" + mark + b"2,b\n", "a.csv")
+    assert found == [Record("1", None, ("a",), None), Record("2", None, ("b",), None)]
+
+
+def test_a_nested_value_of_the_policy_is_missing() -> None:
+    """A list or a map orders no documents: it is missing, as in JSON lines, and its file is read all the same."""
+    rows = parquet({"id": ["1"], "text": ["a"], "some": [["x"]], "score": [2.0]})
+    head = container_head(rows, "a.parquet", None, {})
+    assert head is not None
+    head = replace(head, format=replace(head.format, policy=("some", "score")))
+    found = read_container(io.BytesIO(rows), head, source="", compression="", limit=None, max_record=1 << 20)
+    assert list(found) == [Record("1", None, ("a",), None, policy=(None, "2"))]
 
 
 def test_a_damaged_page_ends_its_row_group_only() -> None:

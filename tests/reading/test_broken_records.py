@@ -1,5 +1,6 @@
 """Chunks that are not a whole record: each is a reject that says why, or nothing."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -61,6 +62,23 @@ def test_a_title_alone_is_not_the_content_of_a_cut_record() -> None:
     assert head.format.content == ("title", "text")
     assert isinstance(cut, Reject)
     assert cut.reason == "truncated"
+
+
+def test_nan_of_json_is_missing() -> None:
+    """Python and pandas write NaN for a number or text that is missing; it is no id, no text and no value."""
+    head = read_head(b'{"id": 1, "text": "a"}')
+    head = replace(head, format=replace(head.format, policy=("score",)))
+    found = [
+        parse_record(line, head, is_last=False)
+        for line in (
+            b'{"id": NaN, "text": "a", "score": NaN}',
+            b'{"id": 2, "text": NaN}',
+            b'{"id": "NaN", "text": "a"}',
+        )
+    ]
+    assert found[0] == Record(None, None, ("a",), None, policy=(None,))
+    assert isinstance(found[1], Reject)
+    assert found[2] == Record("NaN", None, ("a",), None, policy=(None,))
 
 
 def test_cut_row_is_truncated() -> None:

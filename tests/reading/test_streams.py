@@ -232,6 +232,15 @@ def test_skippable_frames_of_zstandard() -> None:
     assert expand_head(data, 5) == b"one t"
 
 
+def test_a_long_window_of_zstandard() -> None:
+    """`zstd --long=31`, as large dumps are compressed, is read; its window takes memory only as far as it expands."""
+    window = zstandard.ZstdCompressionParameters(window_log=31, enable_ldm=True, write_content_size=False)
+    packer = zstandard.ZstdCompressor(compression_params=window).compressobj()
+    data = packer.compress(b"one two") + packer.flush()
+
+    assert expand(data, "zstd") == (b"one two", "")
+
+
 def test_a_text_is_no_bzip2() -> None:
     """A text may begin with the letters that begin a bzip2 file."""
     assert compression_of(b"BZh is how a compressed file begins") == ""

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,11 @@ FILES: dict[str, tuple[bytes, str]] = {
     "letter.docx": (b"PK\3\4\0\0", f"binary: {WORD}; convert it to text first (soffice --convert-to txt:Text FILE)"),
     "paper.pdf": (b"%PDF-1.7\n\0", "binary: a PDF; convert it to text first"),
     "pages.tar": (archive(), "binary: a tar archive; unpack it first"),
+    "a.feather": (b"ARROW1\0\0\0", "binary: a file of Arrow (Feather); write its table as Parquet"),
+    "a.jsonl.lz4": (
+        b'\x04"M\x18dp\xb9{"id": 1}', "binary: compressed by lz4; decompress it (unlz4), or compress it with zstd"
+    ),
+    "a.jsonl.gz": (gzip.compress(gzip.compress(b"{}")), "binary: compressed twice; decompress it once"),
     "logo.bin": (b"\1\2\0", "binary, of no format that nddup reads"),
 }  # fmt: skip
 
@@ -96,6 +102,14 @@ def test_a_compressed_file_of_nothing_is_empty(tmp_path: Path, pack: Callable[[b
 
     assert [reason for _, reason, _ in found.unread] == ["no records", "damaged"]
     assert found.unread[0][2] == "the file is empty"
+    assert re.fullmatch(r"none of it can be decompressed \(\w+: the file ends .*, after 0 bytes\)", found.unread[1][2])
+
+
+def test_a_text_may_begin_with_the_letters_of_a_kind_of_file(tmp_path: Path) -> None:
+    """Only zero bytes make such a file binary."""
+    (tmp_path / "a.txt").write_text("ORC is a kind of file, as LZIP is.")
+
+    assert not find_files(LocalStorage(), [str(tmp_path)], load_config().input).unread
 
 
 def test_one_table_without_a_text_does_not_refuse_the_others(tmp_path: Path) -> None:
