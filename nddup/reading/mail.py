@@ -27,13 +27,23 @@ from typing import Any, Final, NamedTuple
 
 from nddup.reading.charsets import canonical_charset, decode_content, find_encoding
 from nddup.reading.decoding import EACH_BYTE, take_marks
-from nddup.reading.mail_parts import PAGE_TYPES, STYLE_TYPES, data_of, is_base64, is_text, join_lines, raw_of
+from nddup.reading.mail_parts import (
+    PAGE_TYPES,
+    STYLE_TYPES,
+    data_of,
+    is_base64,
+    is_quoted,
+    is_text,
+    join_lines,
+    raw_of,
+    unquote,
+)
 from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Unread, clean_id, decode_base64, excerpt, make_record
 from nddup.reading.records import content_fingerprint
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 
-MAIL_NAME = re.compile(r"\.(eml|mbox|mbx)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
+MAIL_NAME = re.compile(r"\.(emlx?|mbox|mbx)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
 """Endings of the names of files with e-mail; their first line may be any field of a header."""
 
 MAX_PARTS = 1_000
@@ -66,7 +76,10 @@ _SENDER = (
     rb"(?:(?:\"[^\"\r\n]{1,100}\")?[^ \t\r\n]{1,300}(?:[ \t]+at[ \t]+[^ \t\r\n]{1,300})?"
     rb"|[^< \t\r\n][^<\r\n]{0,100}<[^ \t\r\n<>]{1,300}>)"
 )
-_ENVELOPE = rb"From[ \t]+(?:" + _SENDER + rb"[ \t]+)?" + _DATE + rb"\r?\n>?[!-9;-~]{1,100}[ \t]*:"
+_NUMBER = rb"-?\d{12,20}[ \t]*"
+"""What stands for sender and date in collections of Usenet made from Google Groups."""
+
+_ENVELOPE = rb"From[ \t]+(?:(?:" + _SENDER + rb"[ \t]+)?" + _DATE + rb"|" + _NUMBER + rb")\r?\n>?[!-9;-~]{1,100}[ \t]*:"
 _ENVELOPE_START = re.compile(_ENVELOPE)
 _NEXT_ENVELOPE = re.compile(rb"(?<=\n)" + _ENVELOPE)
 _REACH = 1_000
@@ -77,6 +90,9 @@ _MAY_HOLD = re.compile(rb"message/|multipart/digest", re.IGNORECASE)
 
 _LEAD = b"\xef\xbb\xbf \t\r\n"
 """A byte order mark and blanks, which may stand before a header or an envelope."""
+
+_COUNTED = re.compile(rb"(\d{1,12})[ \t]*\r?\n(?=[!-9;-~]++[ \t]*+:)")
+"""The first line of a message of Apple Mail (.emlx): its bytes. What follows these says how it was shown."""
 
 _FIELD = re.compile(rb"([!-9;-~]{1,100})[ \t]*:([^\r\n]*)")
 _FIRST_FIELD = re.compile(rb"(From [^\r\n]++\r?\n|[!-9;-~]++[ \t]*+:)")
@@ -89,14 +105,30 @@ LEAST_FIELDS = 3
 _NOTICE = re.compile(rb".{0,80}\bmulti-?part\b.{0,60}\b(?:MIME|format)\b.{0,200}", re.DOTALL | re.IGNORECASE)
 """What programs write before the first part, for readers that know no parts."""
 
+_BOUNDARY = re.compile(
+    rb"^--([^\r\n]{1,200}?)[ \t]*\r?\n(?=Content-[A-Za-z-]{1,40}[ \t]*:)", re.MULTILINE | re.IGNORECASE
+)
+"""A line between parts, by the field after it."""
+
+MAX_DIVIDED = 20
+"""Parts of a message that are divided at another boundary than they name: each costs a copy of what is in it."""
+
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
-_WORD = re.compile(r"=\?([^?\s*]{1,60})(?:\*[^?\s]{0,60})?\?([bBqQ])\?([^?\s]*)\?=")
+_WORD = re.compile(
+    r"=\?([^?\s*]{1,60})(?:\*[^?\s]{0,60})?\?"
+    r"(?:([bB])\?([^?]*)|([qQ])\?((?:(?!=\?[^?\s]{1,120}\?[bBqQ]\?).){0,2000}?))\?=",
+    re.DOTALL,
+)
+"""An encoded word. Some programs leave blanks and question marks in it, which every reader shows as they are."""
+
 _BETWEEN_WORDS = re.compile(r"(\?=)\s+(?==\?[^?\s]{1,120}\?[bBqQ]\?)")
+_IN_BRACKETS = re.compile(r"<([^<>]+)>")
 _FOLD = re.compile(r"[\r\n]+")
 _ENCODING = re.compile(r"[\s\"']*([\w-]+)")
 _MISSING = re.compile(r"^(\s*[\w.+-]+/[\w.+-]+)(?=\s+[\w*]+=)")
 """A type without a semicolon before its first parameter, which Python takes for text/plain."""
 _HEX = re.compile(rb"=([0-9A-Fa-f]{2})")
+_NOT_QUOTED = re.compile(r"=(?![0-9A-Fa-f]{2}|\s*$)", re.MULTILINE)
 _TOKEN = re.compile(r"\w+")
 _NO_CHARSET: Final = frozenset(
     {"us-ascii", "ascii", "ansi_x3.4-1968", "unknown-8bit", "x-unknown", "unknown", "default", "binary", "8bit", "7bit"}
@@ -117,7 +149,7 @@ def starts_as_mail(head: bytes, name: str) -> bool:
         name: the name of the file; with a name of e-mail any field is enough.
     """
     head = head.lstrip(_LEAD)
-    if MAIL_NAME.search(name) and _FIRST_FIELD.match(head):
+    if MAIL_NAME.search(name) and (_FIRST_FIELD.match(head) or _COUNTED.match(head)):
         return True
     if head.startswith(b"From "):
         return _ENVELOPE_START.match(head) is not None
@@ -215,6 +247,7 @@ class _Bounded(Compat32):
 
 
 _PARSER = BytesParser(policy=_Bounded())
+_AS_IT_IS = _Bounded(max_line_length=None, mangle_from_=False, cte_type="8bit")
 
 
 class _Field(NamedTuple):
@@ -235,6 +268,7 @@ class _Message:
     parts: int = 0
     read: int = 0
     named: int = 0
+    divided: int = 0
     is_form: bool = False
     """Whether it is one of several forms of one content: then its words are counted."""
     words: int = 0
@@ -296,6 +330,8 @@ def read_message(message: bytes, *, made_up: str, policy: Sequence[str] = ()) ->
     """
     start = excerpt(message[:_EXCERPT_BYTES])
     message = message.lstrip(_LEAD)
+    if counted := _COUNTED.match(message):
+        message = message[counted.end() :][: int(counted[1])]
     if message.startswith(b"From "):
         message = _QUOTED_FROM.sub(rb"\1", message.partition(b"\n")[2])
     parsed = _parse(message)
@@ -343,7 +379,7 @@ def _read(parsed: Message, place: _Place, policy: Sequence[str]) -> Iterator[Rec
     doc_id: str | None = name
     try:
         if parent is None:
-            doc_id = clean_id(_field(parsed, "Message-ID").strip().strip("<>")) or None
+            doc_id = _id_of(_field(parsed, "Message-ID")) or None
         _add_parts(parsed, found, depth)
         _add_subject(parsed, found)
         nested = list(_read_nested(found.inside, place._replace(name=doc_id or name), policy, found))
@@ -366,6 +402,12 @@ def _read(parsed: Message, place: _Place, policy: Sequence[str]) -> Iterator[Rec
             parent=parent,
         )
     yield from nested
+
+
+def _id_of(value: str) -> str:
+    """Return a Message-ID without its brackets, and what a relay writes behind them."""
+    inside = _IN_BRACKETS.match(value.strip())
+    return clean_id(inside[1] if inside else value.strip().strip("<>"))
 
 
 def _value_of(parsed: Message, name: str) -> str | None:
@@ -419,7 +461,7 @@ def _decode_words(text: str, found: _Message) -> str:
             run = b""
         pieces.append(_decode_raw(text[at : word.start()], found))
         label, at = word[1].lower(), word.end()
-        run += _word_bytes(word[2].lower(), word[3])
+        run += _word_bytes("b", word[3]) if word[2] else _word_bytes("q", word[5])
     if run:
         pieces.append(found.decode(run, label))
     pieces.append(_decode_raw(text[at:], found))
@@ -429,7 +471,8 @@ def _decode_words(text: str, found: _Message) -> str:
 def _word_bytes(kind: str, encoded: str) -> bytes:
     data = encoded.encode("utf-8", "surrogateescape")
     if kind == "b":
-        return decoded if (decoded := decode_base64(encoded.rstrip("="))) is not None else data
+        joined = "".join(encoded.split()).rstrip("=")
+        return decoded if (decoded := decode_base64(joined)) is not None else data
     return _HEX.sub(lambda digits: bytes([int(digits[1], 16)]), data.replace(b"_", b" "))
 
 
@@ -444,6 +487,8 @@ def _parts_of(part: Message) -> list[Message]:
 
 def _add_parts(part: Message, found: _Message, depth: int) -> None:
     kind, parts = part.get_content_type(), _parts_of(part)
+    if not parts and kind.startswith("multipart/") and (divided := _divide(part, found)):
+        part, parts = divided, _parts_of(divided)
     if not parts:
         _add_leaf(part, found)
     elif kind == "message/delivery-status":
@@ -462,6 +507,18 @@ def _add_parts(part: Message, found: _Message, depth: int) -> None:
     _leave_outside(part, found)
 
 
+def _divide(part: Message, found: _Message) -> Message | None:
+    """Divide a part at the boundary that stands in it, where its header names none, or another."""
+    data = str(part.get_payload()).encode("utf-8", "surrogateescape")
+    seen = _BOUNDARY.search(data) if found.divided < MAX_DIVIDED else None
+    if seen is None:
+        return None
+    found.divided += 1
+    boundary = seen[1].replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    named = b'Content-Type: %s; boundary="%s"' % (part.get_content_type().encode("ascii", "replace"), boundary)
+    return _parse(named + b"\n\n" + data)
+
+
 def _leave_outside(part: Message, message: _Message) -> None:
     """Count what stands before the first part and after the last, which no program shows, but for the usual notice."""
     for outside in (part.preamble, part.epilogue):
@@ -475,12 +532,24 @@ def _add_message(part: Message, inner: Message, found: _Message, depth: int) -> 
     if is_base64(part) and not inner.keys():
         data = decode_base64(raw_of(inner).decode("latin-1"))
         inner = (_parse(data) if data else None) or inner
+    elif is_quoted(part) and (data := _unquoted(inner)):
+        inner = _parse(data) or inner
     _add_name(_name_of(part, found), part.get_content_type(), found)
     is_whole = part.get_content_type() in ("message/rfc822", "message/global", "message/news")
     if is_whole and depth < MAX_DEPTH:
         found.inside.append(inner)
     else:
         found.leave(_as_bytes(inner))
+
+
+def _unquoted(message: Message) -> bytes | None:
+    """Return the bytes of a message that was encoded whole as quoted-printable, its header too; None if it was not."""
+    if any(_NOT_QUOTED.search(str(value)) for _, value in message.raw_items()):
+        return None
+    try:
+        return unquote(message.as_bytes(policy=_AS_IT_IS))
+    except Exception:  # noqa: BLE001 - a writer of what a parser made of untrusted bytes
+        return None
 
 
 def _as_bytes(message: Message) -> bytes:
@@ -497,8 +566,9 @@ def _add_better(forms: list[Message], found: _Message, depth: int) -> None:
     """
     read = []
     for form in forms:
-        one = _Message(charset=found.charset, read=found.read, is_form=True)
+        one = _Message(charset=found.charset, read=found.read, divided=found.divided, is_form=True)
         _add_parts(form, one, depth)
+        found.divided = one.divided
         found.charset = found.charset or one.charset
         read.append(one)
     words = [one.words for one in read]

@@ -48,6 +48,16 @@ def is_base64(part: Message) -> bool:
     return _encoding_of(part) == "base64"
 
 
+def is_quoted(part: Message) -> bool:
+    """Return whether the header of a part says that it is quoted-printable."""
+    return _encoding_of(part) == "quoted-printable"
+
+
+def unquote(data: bytes) -> bytes:
+    """Decode quoted-printable."""
+    return quopri.decodestring(_BLANKS_AFTER_SIGN.sub(b"=", data))
+
+
 def raw_of(part: Message) -> bytes:
     """Return the bytes of a part that holds no others as they stand, and forget its encoding.
 
@@ -63,7 +73,7 @@ def data_of(part: Message) -> tuple[bytes, bool]:
     """Return the decoded bytes of a part that holds no others, and whether they were base64."""
     encoding = _encoding_of(part)
     if encoding == "quoted-printable":
-        return quopri.decodestring(_BLANKS_AFTER_SIGN.sub(b"=", raw_of(part))), False
+        return unquote(raw_of(part)), False
     if encoding == "base64":  # which Python decodes up to the first padding, without what is none
         return _decode_lines(raw_of(part)), True
     data = part.get_payload(decode=True)

@@ -126,6 +126,12 @@ def test_a_page_of_utf_8_declared_latin_is_utf_8() -> None:
         ("=?utf-8?q?a_b?=", "a b"),
         ("=?utf-7?q?Fr+APY-sche?=", "Frösche"),
         ("=?utf-8?x?a?= ?=", "=?utf-8?x?a?= ?="),
+        ("=?utf-8?Q?Hello world caf=C3=A9?=", "Hello world café"),
+        ("=?UTF-8?Q?What are you=3F Who is it??=", "What are you? Who is it?"),
+        ("=?iso-8859-1?Q?news PISSE LP pr?=\n =?iso-8859-1?Q?e-order?=", "news PISSE LP pre-order"),
+        ("=?utf-8?Q?f=C3=B6=C3=B6\tbär?=", "föö bär"),
+        ("=?utf-8?B?0J/RgNC4\n 0LLQtdGC?= =?utf-8?b?IQ?=", "Привет!"),
+        ("=?utf-8?q?open =?utf-8?q?b?= c?", "=?utf-8?q?open b c?"),
     ],
 )
 def test_encoded_words(field: str, text: str) -> None:
@@ -485,3 +491,85 @@ def test_fields_of_the_header_are_columns() -> None:
     ]  # fmt: skip
     plain = list(read_message(data, made_up=""))
     assert list(map(content_fingerprint, plain)) == list(map(content_fingerprint, found))  # type: ignore[arg-type]
+
+
+BODY = b"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\nSGVsbG8gYm9keSB3b3Jkcw==\n"
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [b'; boundary="_XX_"', b"", b"; boundary='XX'", b"; boundary=XX (a comment)", b'; boundary="A"; boundary="XX"'],
+)
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_parts_are_divided_at_the_boundary_that_stands_there(declared: bytes, line_end: bytes) -> None:
+    """A header without a boundary, or with another one, as some programs write it; the parts are decoded."""
+    inner = b"Content-Type: multipart/alternative%s\n\n--XX\n%s--XX--\n" % (declared, BODY)
+    outer = b"Subject: s\nContent-Type: multipart/mixed; boundary=other\n\n--YY\n%s--YY\n%s--YY--\n" % (inner, BODY)
+
+    for data in (b"Subject: s\n" + inner, outer):
+        words = record_text(one(data.replace(b"\n", line_end))).split()
+        assert words == ["s", *["Hello", "body", "words"] * (1 + (data is outer))]
+
+
+def test_a_multipart_of_bytes_without_boundaries_is_decoded() -> None:
+    """It is one text, in the encoding that its header names."""
+    head = b"Subject: s\nContent-Type: multipart/mixed; boundary=b\nContent-Transfer-Encoding: base64\n\n"
+
+    assert record_text(one(head + b"SGVsbG8gYm9keSB3b3Jkcw==\n")).split() == ["s", "Hello", "body", "words"]
+
+
+def test_parts_inside_parts_without_end_are_read_within_bounds() -> None:
+    """Each part that has no boundary costs a copy of what is in it, so only some are divided."""
+    deep = b"".join(b"Content-Type: multipart/mixed\n\n--b%d\n" % at for at in range(3_000))
+
+    assert "word" in record_text(one(b"Subject: s\n" + deep + b"Content-Type: text/plain\n\nword\n"))
+
+
+@pytest.mark.parametrize(
+    ("inner", "words"),
+    [
+        (b"Subject: in=20ner\n\nthe bo=\ndy=2E", "in ner the body."),
+        (b"Subject: s\nContent-Type: text/plain; charset=3Dutf-8\n\ncaf=C3=A9 and =\nmore", "s café and more"),
+        (b"Subject: s\nContent-Type: text/plain; charset=utf-8\n\na=3D1", "s a=3D1"),
+        (
+            b'Content-Type: multipart/mixed; boundary=3D"=3Db"\n\n--=3Db\nContent-Type: text/html\n\n<p id=3Da>x</p>\n',
+            "x",
+        ),
+    ],
+)
+def test_a_message_that_is_quoted_whole_is_decoded(inner: bytes, words: str) -> None:
+    """Some programs encode an attached message, though no encoding is allowed; where it is not, it stays as it is."""
+    head = b"Subject: o\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: message/rfc822\n"
+    data = head + b"Content-Transfer-Encoding: quoted-printable\n\n" + inner + b"\n--b--\n"
+
+    _, found = read(data)
+
+    assert isinstance(found, Record)
+    assert record_text(found).split() == words.split()
+
+
+def test_a_collection_of_usenet_is_cut_at_its_numbers() -> None:
+    """Mailboxes made from Google Groups have a number where others have a sender and a date."""
+    first = b"From -1234567890123456789\nSubject: one\n\nFrom 12 to 15\nNote: no envelope\n\n"
+    second = b"From 1234567890123\nSubject: two\n\nb2\n"
+
+    assert starts_as_mail(first, "a.mbox")
+    assert cut(first + second) == [first, second]
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_a_message_of_apple_mail_ends_after_its_bytes(line_end: bytes) -> None:
+    """The first line of a file .emlx is their number; flags in XML follow them."""
+    inside = b"Subject: one%sMessage-ID: <a@x>%s%sthe body%s".replace(b"%s", line_end)
+    data = b"%d        \n%s<?xml version='1.0'?><plist><key>flags</key></plist>" % (len(inside), inside)
+
+    assert starts_as_mail(data, "5.emlx")
+    assert not starts_as_mail(data, "5.txt")
+    assert (one(data).doc_id, record_text(one(data))) == ("a@x", "one\nthe body")
+
+
+def test_a_message_id_is_what_its_brackets_hold() -> None:
+    """A relay may write more behind them."""
+    assert one(b"Message-ID: <a@x> (added by a relay)\n\nb").doc_id == "a@x"
+    assert one(b"Message-ID: a@x\n\nb").doc_id == "a@x"
+    assert one(b"Message-ID:\n <a@x>\n\nb").doc_id == "a@x"
