@@ -115,7 +115,10 @@ FALLBACK = "cp1252"  # what a browser assumes when nothing is known
 
 _XML_DECLARATION = re.compile(rb"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']\s*([\w.:+-]{1,40})")
 
-_META = re.compile(rb"<meta\s[^>]{0,500}?charset\s*+=\s*+[\"']?\s*+([\w.:+-]{1,40})", re.IGNORECASE)
+_META = re.compile(rb"<meta(\s[^>]{0,500}?)charset\s*+=\s*+[\"']?\s*+([\w.:+-]{1,40})[^>]{0,500}", re.IGNORECASE)
+
+_ABOUT = re.compile(rb"[\s\"'](?:name|property|itemprop)\s*=", re.IGNORECASE)
+"""An attribute of a <meta> that says something of the page, as a description in which a charset is named."""
 
 _SCRIPT_OR_TAG = re.compile(rb"<(script|style)\b.*?(?:</\1|\Z)|<[^<>]*>?", re.DOTALL | re.IGNORECASE)
 
@@ -131,7 +134,17 @@ _BLANKS = re.compile(rb"\s+")
 
 _MAC_CYRILLIC = re.compile(rb"[\xe0-\xfe]\xdf")  # a word that ends in a capital letter, if it is cp1251
 
+_ISO_ARABIC = re.compile(
+    rb"[\xc7\xc8\xca-\xda\xe1\xe3-\xe6][\xe2\xe7-\xea]|[\xe2\xe7-\xea][\xc7\xc8\xca-\xda\xe1\xe3-\xe6]"
+)
+"""Two Arabic letters of ISO 8859-6, of which cp1256 has one, and beside it an accented letter of French."""
+
 _HAN = re.compile("[\u3000-\u303f\u4e00-\u9fff\uff01-\uff5e]")
+
+_KANA = re.compile("[\u3041-\u30ff]")
+
+_THAI = ord("\x0e")
+"""The upper byte of every character of Thai and Lao in UTF-16, and of no other character in their texts but blanks."""
 
 _ASCII = bytes(range(128))
 
@@ -233,10 +246,10 @@ def unit_of(encoding: str) -> int:
 def wide_without_mark(data: bytes) -> str | None:
     r"""Return the codec of UTF-16 or UTF-32 without a byte order mark, known by its zero bytes; None for anything else.
 
-    In text, letters of Latin, blanks, digits and line ends have zero bytes, all on one side. Text of Han without any of
-    these is not recognised; neither is data of which more than one character in a hundred belongs in no text. Text with
-    few zero bytes is of another script, whose letters hold bytes that are control characters elsewhere, as U+04xx does;
-    without these, the few zeros are strays in a text of one byte a character, or of UTF-8.
+    In text, letters of Latin, blanks, digits and line ends have zero bytes, all on one side; Han, kana and Thai with
+    few of these are known by their upper bytes. Data of which over one character in a hundred is of no text is
+    not recognised. Text with few zero bytes is of another script, whose letters hold bytes that are control characters
+    elsewhere, as U+04xx does; without these, the few zeros are strays in a text of one byte a character, or of UTF-8.
 
     Example:
         >>> wide_without_mark("Привет, мир".encode("utf-16-le")), wide_without_mark(b"PK\3\4\0\0\0\0")
@@ -244,7 +257,7 @@ def wide_without_mark(data: bytes) -> str | None:
     """
     start = data[:LOOKED_AT]
     if b"\0" not in start:
-        return None
+        return _thai_without_mark(start) if _THAI in start else None
     even, odd = start[::2].count(0), start[1::2].count(0)
     if 5 * (even + odd) < 2 * len(start) and may_be_narrow(start):
         return None
@@ -253,7 +266,7 @@ def wide_without_mark(data: bytes) -> str | None:
             return encoding
 
     if 40 * max(even, odd) < len(start):
-        return None
+        return _thai_without_mark(start) or _han_without_mark(start)
     likely = ["utf-32-le", "utf-32-be"] if 2 * (even + odd) >= len(start) else []
     likely += [f"utf-16-{'le' if odd > even else 'be'}"] if 3 * min(even, odd) <= max(even, odd) else []
     return next((encoding for encoding in likely if _is_text(start, encoding)), None)
@@ -319,10 +332,18 @@ def declared_charset(head: bytes) -> str | None:
     """
     head = head[:DECLARATION_BYTES]
     match = _XML_DECLARATION.match(head)
+    labels = [match[1]] if match else []
     if match is None and b"charset" in head.lower():
-        match = _META.search(_without_comments(head))
-    charset = canonical_charset(match.group(1).decode("ascii", "replace")) if match else None
+        labels = [found[2] for found in _META.finditer(_without_comments(head)) if _is_declaration(found)]
+    known = (canonical_charset(label.decode("ascii", "replace")) for label in labels)
+    charset = next(filter(None, known), None)
     return "utf-8" if charset in WIDE else charset
+
+
+def _is_declaration(meta: re.Match[bytes]) -> bool:
+    """Return whether a <meta> declares a charset, and is no description of the page in which one is named."""
+    is_inside = meta[1].count(b'"') % 2 or meta[1].count(b"'") % 2
+    return not (is_inside and _ABOUT.search(meta[0]) and b"http-equiv" not in meta[0].lower())
 
 
 def _without_comments(head: bytes) -> bytes:
@@ -380,8 +401,10 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
         return _read_as(raw, wide)
 
     given = canonical_charset(charset) if charset else None
-    if given in WIDE and b"\0" not in raw:
-        given = None  # text in UTF-16 has a space, a digit or a line end somewhere, and so a zero byte
+    if given in WIDE and b"\0" not in raw and _han_without_mark(raw, 1) != given:
+        given = (
+            None  # text in UTF-16 has a space, a digit or a line end somewhere, and so a zero byte, if it is not Han
+        )
     is_ascii = given not in WIDE and raw.isascii()
     may_escape = is_ascii and (b"\x1b" in raw or b"~{" in raw)
     if is_ascii and not may_escape:
@@ -558,21 +581,39 @@ def _detect(raw: bytes) -> tuple[str, bool]:
     if charset == "cp1251" and b"\xff" not in sample and _MAC_CYRILLIC.search(sample):
         charset = "mac-cyrillic"
 
+    if (
+        charset == "cp1256"
+        and 20 * len(_ISO_ARABIC.findall(sample)) > len(sample)
+        and has_characters(sample, "iso8859-6")
+    ):
+        return "iso8859-6", True
+
     # cp1250 and ISO 8859-2 share most letters, but cp1250's š, ť, ž, ś, ź and quotation marks are controls there.
     is_latin_2 = charset == "cp1250" and not _CONTROL.search(window)
     return "iso8859-2" if is_latin_2 else charset, confidence >= SURE
 
 
-def _han_without_mark(raw: bytes) -> str | None:
-    """Return the codec of UTF-16 without a mark that is all Han, and so has no zero bytes; None for anything else.
+def _han_without_mark(raw: bytes, least: int = FEW_HAN) -> str | None:
+    """Return the codec of UTF-16 without a mark of at least so many characters, all Han or kana; None for others.
 
-    Two letters of ASCII are a character of Han too, so a quarter of the bytes must be others.
+    A digit and a letter of ASCII are kana too, and two letters Han, so an eighth of the bytes of Han must be others.
     """
     start = raw[: min(LOOKED_AT, len(raw) // 2 * 2)]
-    if 4 * len(start.translate(None, _ASCII)) < len(start):
-        return None
+    beyond = len(start.translate(None, _ASCII))
     for encoding in ("utf-16-le", "utf-16-be"):
         text = start.decode(encoding, "replace")
-        if len(text) >= FEW_HAN and 20 * len(_HAN.findall(text)) >= 19 * len(text):
+        han, kana = (len(one.findall(text)) for one in (_HAN, _KANA))
+        if len(text) >= least and 20 * (han + kana) >= 19 * len(text) and 4 * beyond >= han > 0:
+            return encoding
+    return None
+
+
+def _thai_without_mark(raw: bytes) -> str | None:
+    """Return the codec of UTF-16 without a mark that is all Thai or Lao; None for anything else."""
+    start = raw[: min(LOOKED_AT, len(raw) // 2 * 2)]
+    for encoding, upper in (("utf-16-le", start[1::2]), ("utf-16-be", start[::2])):
+        if len(upper) >= FEW_HAN and 10 * (upper.count(_THAI) + upper.count(0)) >= 10 * len(upper) > 20 * upper.count(
+            0
+        ):
             return encoding
     return None

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nddup.reading.charsets import canonical_charset, declared_charset, decode_content, find_encoding
-from nddup.reading.containers import container_head
+from nddup.reading.containers import container_head, is_binary
 from nddup.reading.decoding import Decoded
 from nddup.reading.detect import read_head
 from nddup.reading.markup import strip_markup
@@ -353,3 +353,73 @@ def test_files_of_wide_characters_need_no_mark(file: str, encoding: str) -> None
     found = records_of(file.encode(encoding))
 
     assert [(one.doc_id, one.fields) for one in found] == [("1", ("один",)), ("2", ("two",))]
+
+
+THAI = "ภาษาไทยเป็นภาษาที่มีระดับเสียงของคำแน่นอนหรือวรรณยุกต์เช่นเดียวกับภาษาจีน"
+HAN = "这是一个测试文档内容包括很多汉字没有空格也没有标点符号"
+JAPANESE = "これはテスト文書です。日本語の文章をいくつか書いてみます。"
+ARABIC = "أعلن رئيس الوزراء اليوم عن خطة جديدة لتطوير الاقتصاد الوطني وزيادة فرص العمل"
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    "text", [THAI, HAN, JAPANESE, "\n".join([HAN * 5] * 3), "\n".join([THAI * 5] * 3), f"{THAI} {THAI}"]
+)
+def test_utf_16_without_a_mark_in_scripts_without_blanks(text: str, codec: str) -> None:
+    """Thai has no byte beyond ASCII in it; one character in Han, and a line end, has a zero byte."""
+    assert decode_content(text.encode(codec)) == Decoded(text, codec)
+    assert not is_binary(text.encode(codec))
+
+
+@pytest.mark.parametrize("codec", ["cp932", "euc_jp", "gb18030", "big5hkscs", "cp949", "utf-8"])
+@pytest.mark.parametrize("stray", [0, 1, 7, -1])
+def test_a_stray_zero_makes_no_utf_16(codec: str, stray: int) -> None:
+    """The bytes of a text in Han, of which pairs may be Han in UTF-16 too, with a zero byte at some place."""
+    text = {"gb18030": HAN, "big5hkscs": "這是測試文檔", "cp949": "한국어 문장을 몇 개 써 보겠습니다"}.get(
+        codec, JAPANESE
+    ) * 5
+    raw = bytearray(text.encode(codec))
+    raw.insert(len(raw) if stray < 0 else stray, 0)
+
+    assert not decode_content(bytes(raw), codec).encoding.startswith("utf-16")
+
+
+def test_utf_16_that_mail_declares() -> None:
+    """A short text of Han alone, in the charset that its part names; ASCII is none, whatever is declared."""
+    assert decode_content("漢字文書".encode("utf-16-le"), "utf-16le").text == "漢字文書"
+    assert decode_content(b"plain words", "utf-16le").text == "plain words"
+    assert decode_content("Wörter".encode(), "utf-16").text == "Wörter"
+
+
+@pytest.mark.parametrize("text", [ARABIC, f"<p>{ARABIC}</p>", "السلام عليكم ورحمة الله وبركاته"])
+def test_arabic_of_iso_8859_6(text: str) -> None:
+    """It is told from cp1256 by letters that are French there; Persian, and Arabic with French, are cp1256."""
+    assert decode_content(text.encode("iso8859-6")).text == text
+    assert decode_content(text.encode("cp1256")).text == text
+    mixed = f"{ARABIC} déjà élevé à Genève {ARABIC}"
+    assert decode_content(mixed.encode("cp1256")).text == mixed
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        '<meta name="description" content="how to set charset=windows-1251 in a page">',
+        "<meta content='text with charset=windows-1251' property='og:title'>",
+        "<meta charset=none-such>",
+        '<meta itemprop="about" content="charset=utf-8">',
+    ],
+)
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        "<meta charset=koi8-r>",
+        '<meta name="type" http-equiv="Content-Type" content="text/html; charset=koi8-r">',
+        '<meta http-equiv="Content-Type content="text/html; charset=koi8-r">',
+        '<meta name=x charset="koi8-r">',
+    ],
+)
+def test_a_description_declares_no_charset(other: str, declaration: str) -> None:
+    """A <meta> that says something of the page may name a charset in its text; an unknown charset is none."""
+    page = f"<html><head>{other}{declaration}</head><body>{RUSSIAN}</body></html>"
+
+    assert decode_content(page.encode("koi8-r")) == Decoded(page, "koi8-r")
