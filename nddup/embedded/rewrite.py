@@ -218,5 +218,5 @@ class RewrittenFile:
         target = place_of(self.folder, self.entry.file.source)
         with target.open("wb") as file:
             written = sum(file.write(piece) for piece in pieces)
-        if not written and self.head.format.files.is_copied:
+        if not written and (self.head.format.files.is_copied or self.head.format.files.is_columnar):
             target.unlink()

@@ -195,6 +195,8 @@ def rewrite_parquet(
 ) -> Iterator[bytes]:
     """Yield the bytes of the new file, as the verdicts say, compressed as the first column of the old one.
 
+    Of a file that cannot be opened, whose one verdict is its reject, there are none.
+
     Args:
         raw: the file, seekable.
         limit: most bytes of content, as when the run read it.
@@ -210,6 +212,9 @@ def rewrite_parquet(
         file = open_parquet(raw)
         schema, forms = file.schema_arrow, _forms(file)
     except DAMAGED as error:
+        written = verdicts.has_tags if verdicts.stays is None else verdicts.stays
+        if verdicts.count <= 1 and written is not None and not written.any():
+            return  # the one reject of a file that cannot be opened
         raise RewriteError(f"cannot be written again: {first_line(error)}") from error
     if set(verdicts.names) & set(schema.names):
         raise RewriteError(AGAIN)

@@ -388,7 +388,7 @@ def ending_of(head: FileHead, compression: str) -> Ending:
     """Return how files of a head and a compression end."""
     if head.format.files.untagged:
         return Ending(b"\n", is_added=True, may_vanish=head.format.files.is_copied)
-    return Ending(end_of(head, compression))
+    return Ending(end_of(head, compression), may_vanish=head.format.files.is_columnar)
 
 
 def rewrite(spark: SparkSession, group: Group, verdicts: DataFrame, how: Rewriting, written: Written) -> DataFrame:

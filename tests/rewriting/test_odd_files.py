@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
 
@@ -43,6 +44,21 @@ def test_files_without_a_record(folder: Path) -> None:
     assert pq.read_table(kept / "empty.parquet").equals(empty)
     assert pq.read_table(tagged / "empty.parquet").num_columns == 6
     assert (kept / "empty.jsonl").read_bytes() == (tagged / "empty.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_table_that_cannot_be_opened_is_not_written(folder: Path, engine: str) -> None:
+    """A Parquet file without its end is a reject, as of any other kind; all other files are written again."""
+    pq.write_table(pa.table({"id": ["7"], "text": ["a"]}), folder / "in" / "cut.parquet")
+    with (folder / "in" / "cut.parquet").open("r+b") as file:
+        file.truncate(100)
+
+    output = ["--output", str(folder / "out"), "--engine", engine]
+    settings = ["output.report=false", "output.kept=as-input", "output.tagged=as-input", "input.max_rejects=null"]
+    assert main(["run", str(folder / "in"), *output, *(one for text in settings for one in ("--set", text))]) == 0
+
+    for name in ("kept", "tagged"):
+        assert [one.name for one in (folder / "out" / name).iterdir()] == ["a.csv"]
 
 
 def wide(text: str, order: str = "le") -> bytes:
