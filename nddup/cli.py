@@ -1,7 +1,8 @@
 """The command line: `nddup`, also called by the scripts in `jobs/` with the same arguments.
 
 Exit status: 0 done; 2 wrong usage or configuration; 1 a failure during the work, or a promise that `check` found
-broken; 130 interrupted by Ctrl-C; 141 standard output is no longer read. An error is one line on standard error.
+broken; 130 interrupted by Ctrl-C, 143 by SIGTERM, 129 by a terminal that was closed; 141 standard output is no longer
+read. An error is one line on standard error.
 """
 
 import argparse
@@ -10,9 +11,11 @@ import difflib
 import os
 import re
 import select
+import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any, NoReturn
 
 from nddup import __version__
@@ -24,8 +27,8 @@ from nddup.ground import progress
 from nddup.ground.shown import clean, one_line, print_error, print_in_any_encoding, print_json
 from nddup.ground.start_up import LIGHT, collect_rarely, open_streams
 
-INTERRUPTED = 130
-"""The exit status of a command ended by Ctrl-C, as in shells."""
+BY_SIGNAL = 128
+"""Added to the number of a signal that ended a command, as in shells: 130 for Ctrl-C."""
 
 CLOSED = 141
 """The exit status if standard output was closed early, by the shells' convention for SIGPIPE."""
@@ -60,6 +63,14 @@ EPILOG = """examples:
 
 nddup COMMAND --help has all options and more examples
 """
+
+
+class SignalledError(KeyboardInterrupt):
+    """A signal other than that of Ctrl-C asks this process to end: `number`."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
 
 class _Parser(argparse.ArgumentParser):
@@ -149,10 +160,20 @@ def console() -> int:
 
     To free the many objects of numba, one by one, would take a fifth of the time of a short run.
     """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:  # `nohup` has one ignored
+            signal.signal(number, _interrupt)
     ended: list[int] = []
     atexit.register(_leave, ended)  # the first that is registered is called last
     ended.append(main())
     return ended[0]
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """End the command as Ctrl-C does, so that nothing temporary stays; a second signal ends the process at once."""
+    del frame
+    signal.signal(number, signal.SIG_DFL)
+    raise SignalledError(number)
 
 
 def _leave(ended: Sequence[int]) -> None:
@@ -228,8 +249,9 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: C901, PLR0911 
         return execute_with_buckets(COMMANDS[options.command].execute, options)
     except NddupError as error:
         return _fail(str(error), 2 if isinstance(error, (ConfigError, OutputError)) else 1)
-    except KeyboardInterrupt:
-        return _fail(f"interrupted{AFTERWARDS.get(options.command, '')}", INTERRUPTED)
+    except KeyboardInterrupt as error:
+        number = error.number if isinstance(error, SignalledError) else int(signal.SIGINT)
+        return _fail(f"interrupted{AFTERWARDS.get(options.command, '')}", BY_SIGNAL + number)
     except Exception as error:  # noqa: BLE001 - any other error is also one line
         if isinstance(error, BrokenPipeError) and _is_unread():
             return CLOSED

@@ -1,5 +1,6 @@
 """The console script: it ends the process itself, so nothing that was printed or promised may be lost on the way."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,33 @@ def test_what_a_command_leaves_for_the_end_is_done() -> None:
     done = run_console(program=program)
 
     assert (done.returncode, done.stdout) == (3, "removed\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_leaves_nothing_temporary(number: signal.Signals, tmp_path: Path) -> None:
+    """Schedulers end a command by SIGTERM: it ends as by Ctrl-C, and says what is left."""
+    program = (
+        "import sys, time; from tempfile import TemporaryDirectory; from nddup import cli\n"
+        "def work(*given):\n"
+        f"    with TemporaryDirectory(dir={str(tmp_path)!r}):\n"
+        "        print('begun', flush=True)\n"
+        "        time.sleep(60)\n"
+        "cli.execute_with_buckets = work\n"
+        "sys.exit(cli.console())"
+    )
+    command = subprocess.Popen(
+        [sys.executable, "-c", program, "run", "pages", "--output", "out"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert command.stdout is not None
+    assert command.stdout.readline() == "begun\n"
+    assert len(list(tmp_path.iterdir())) == 1
+
+    command.send_signal(number)
+
+    assert command.communicate(timeout=60)[1] == "nddup: interrupted; `--resume` finishes it\n"
+    assert command.returncode == 128 + number
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("unbuffered", [[], ["-u"]])

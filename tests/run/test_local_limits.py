@@ -217,7 +217,7 @@ def test_auto_goes_on_with_spark_where_java_is(
     status = cli.main(["run", str(pages), "--output", str(tmp_path / "run")])
 
     assert [how["resume"] for how in asked] == ([True] if has_java else [])
-    assert status == (cli.INTERRUPTED if has_java else 1)
+    assert status == (130 if has_java else 1)
     assert "go on with --engine spark --resume" in capsys.readouterr().err
 
 
