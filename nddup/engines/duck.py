@@ -5,12 +5,14 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
+from weakref import finalize
 
 import duckdb
 import pyarrow as pa
@@ -71,31 +73,84 @@ SQL_TYPES = {
 }
 """DuckDB's type for each type of `nddup.tables.TYPES`."""
 
+CHUNK = 1 << 24
+"""Characters of a text that are read at a time."""
+
+_databases: "dict[int, Database]" = {}
+"""The database of each process, by its id: one that is forked makes its own."""
+
+
+class Database:
+    """A DuckDB in memory, with a limit of memory and a folder of temporary files of its own.
+
+    Cost: some 25 ms; DuckDB itself takes some 130 ms to load.
+    """
+
+    def __init__(self) -> None:
+        self._spilled = TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True)
+        settings: dict[str, str | bool | int | float | list[str]] = {**SETTINGS, "temp_directory": self._spilled.name}
+        self._first = duckdb.connect(":memory:", config=settings)
+        self._first.execute("; ".join(MACROS))
+        self._process = os.getpid()
+        self._numbers = count()
+
+    def connect(self, catalog: str = "memory") -> duckdb.DuckDBPyConnection:
+        """Return a connection that finds the tables of a catalog."""
+        connection = self._first.cursor()
+        connection.execute(f"SET search_path = '{catalog}.main,memory.main'")
+        # A bar would be mixed into the output. In a notebook without ipywidgets it is off, and cannot even be set.
+        with suppress(duckdb.Error):
+            connection.execute("SET enable_progress_bar = false")
+        return connection
+
+    def attach(self) -> str:
+        """Return the name of a new catalog, which is empty."""
+        name = f"tables{next(self._numbers)}"
+        with self._first.cursor() as other:
+            other.execute(f"ATTACH ':memory:' AS {name}")
+        return name
+
+    def forget(self, connection: duckdb.DuckDBPyConnection, catalog: str) -> None:
+        """Free the tables of a catalog, but not in a process that was forked: its DuckDB has none of its threads."""
+        if os.getpid() == self._process:
+            connection.close()
+            with self._first.cursor() as other:
+                other.execute(f"DETACH {catalog}")
+
+
+def shared_database() -> Database:
+    """Return the database of all engines of this process over its own tables, which share its limit of memory."""
+    process = os.getpid()
+    if process not in _databases:
+        _databases[process] = Database()
+    return _databases[process]
+
 
 class DuckEngine(Engine):
     """DuckDB over tables of this process, and over files if the caller asks for it.
 
-    A run may come from anyone, and so may the text of a query. So its opener calls `shut` before the first
-    query: from then on DuckDB opens the files that it is given and its own temporary ones, and nothing else.
+    A run may come from anyone, and so may the text of a query. So its opener gives it a database of its own, and calls
+    `shut` before the first query: from then on DuckDB opens the files that it is given and its own temporary ones, and
+    nothing else.
 
     Args:
         path: name of the run, for messages.
+        database: one of its own; without, its tables are a catalog of `shared_database`, freed with this object.
 
-    Cost: some 30 ms; DuckDB itself takes some 130 ms to load.
+    Cost: below one ms, beside that of the first database of this process.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, database: Database | None = None) -> None:
         self.path = path
-        self._spilled = TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True)
-        settings: dict[str, str | bool | int | float | list[str]] = {**SETTINGS, "temp_directory": self._spilled.name}
-        self.database = duckdb.connect(":memory:", config=settings)
+        self._database, self._catalog = database or shared_database(), "memory"
+        if database is None:
+            self._catalog = self._database.attach()
+        self.connection = self._database.connect(self._catalog)
+        if database is None:
+            finalize(self, self._database.forget, self.connection, self._catalog).atexit = False
         self._made: list[str] = []
         self._seen: list[str] = []
         self._broken: NddupError | None = None
-        # A bar would be mixed into the output. In a notebook without ipywidgets it is off, and cannot even be set.
-        if self.database.sql("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
-            self.database.execute("SET enable_progress_bar = false")
-        self.database.execute("; ".join(MACROS))
 
     @classmethod
     def over(cls, path: str, **tables: pa.Table) -> Self:
@@ -112,7 +167,7 @@ class DuckEngine(Engine):
         """As `Engine.sql`."""
         self._compare(text)
         with self.reading(tables):
-            return self.database.sql(text).to_arrow_table()
+            return self.connection.sql(text).to_arrow_table()
 
     def answer(
         self, text: str, kernel: Kernel | None = None, table: Table | None = None, *, by: tuple[str, ...] = ()
@@ -122,7 +177,7 @@ class DuckEngine(Engine):
             return self.sql(text)
         self._compare(text)
         with self.reading():
-            rows = self.database.sql(_in_order(text, by)).to_arrow_reader(BATCH_ROWS)
+            rows = self.connection.sql(_in_order(text, by)).to_arrow_reader(BATCH_ROWS)
             return pa.Table.from_batches(kernel(iter(rows)), table.arrow)
 
     def join(  # noqa: PLR0913 - as declared
@@ -133,14 +188,14 @@ class DuckEngine(Engine):
         verb = "JOIN" if many is None else "LEFT JOIN"
         joined = f"SELECT r.*, g.* EXCLUDE ({key}, n) FROM {rows} AS r {verb} ({groups}) AS g ON r.{key} = g.{key}"  # noqa: S608
         with self.reading():
-            self.database.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {joined}")
+            self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {joined}")
             self._made += [view for view in (f"VIEW {name}",) if view not in self._made]
 
     def see(self, name: str, rows: EngineTable) -> None:
         """As `Engine.see`; `rows` is an Arrow table, or a reader of batches, which can be read only once."""
         if isinstance(rows, pa.RecordBatchReader):
             rows = pa.RecordBatchReader.from_batches(rows.schema, self._noting(rows))
-        self.database.register(name, rows)
+        self.connection.register(name, rows)
         self._seen.append(name)
 
     def rows(self, text: str, kernel: Kernel | None = None, schema: str = "") -> Iterator[tuple[Any, ...]]:
@@ -148,14 +203,14 @@ class DuckEngine(Engine):
         del schema
         self._compare(text)
         with self.reading():
-            batches: Batches = iter(self.database.sql(text).to_arrow_reader(BATCH_ROWS))
+            batches: Batches = iter(self.connection.sql(text).to_arrow_reader(BATCH_ROWS))
             for batch in batches if kernel is None else kernel(batches):
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
     def put(self, name: str, table: pa.Table) -> None:
         """As `Engine.put`."""
         with self.reading({"given": table}):
-            self.database.execute(f"CREATE TABLE {as_name(name)} AS FROM given")
+            self.connection.execute(f"CREATE TABLE {as_name(name)} AS FROM given")
             self._made.append(f"TABLE {as_name(name)}")
 
     def materialise(self, name: str, text: str, *, is_wide: bool = False) -> None:
@@ -163,22 +218,22 @@ class DuckEngine(Engine):
         self._compare(text)
         kind = "VIEW" if is_wide else "TABLE"
         with self.reading():
-            self.database.execute(f"CREATE {kind} {as_name(name)} AS {text}")
+            self.connection.execute(f"CREATE {kind} {as_name(name)} AS {text}")
             self._made.append(f"{kind} {as_name(name)}")
 
     def transform(self, table: Table, text: str, kernel: Kernel, *, by: tuple[str, ...] = ()) -> None:
         """As `Engine.transform`; the answer is streamed, with a few batches in memory."""
         self._compare(text)
-        with self.reading(), self.database.cursor() as other:
+        with self.reading(), self._database.connect(self._catalog) as other:
             rows = other.sql(_in_order(text, by)).to_arrow_reader(BATCH)
             self.fill(table, kernel(iter(rows)) if by else _on_all_cores(kernel, rows))
 
     def forget(self) -> None:
         """As `Engine.forget`."""
         for made in reversed(self._made):
-            self.database.execute(f"DROP {made}")
+            self.connection.execute(f"DROP {made}")
         for name in self._seen:
-            self.database.unregister(name)
+            self.connection.unregister(name)
         self._made.clear()
         self._seen.clear()
 
@@ -193,27 +248,27 @@ class DuckEngine(Engine):
     def fill(self, table: Table, batches: Iterable[pa.RecordBatch]) -> None:
         """Make a table of batches as they arrive."""
         columns = ", ".join(f"{as_name(column.name)} {SQL_TYPES[column.type]}" for column in table.columns)
-        self.database.execute(f"CREATE TABLE {as_name(table.name)} ({columns})")
+        self.connection.execute(f"CREATE TABLE {as_name(table.name)} ({columns})")
         self._made.append(f"TABLE {as_name(table.name)}")
         for some in _together(batches):
-            self.database.register("given", pa.Table.from_batches(some))
-            self.database.execute(f"INSERT INTO {as_name(table.name)} BY NAME FROM given")
-            self.database.unregister("given")
+            self.connection.register("given", pa.Table.from_batches(some))
+            self.connection.execute(f"INSERT INTO {as_name(table.name)} BY NAME FROM given")
+            self.connection.unregister("given")
 
     def shut(self, files: Sequence[str] = ()) -> None:
         """Let DuckDB open no other file than these and its temporary ones, and change no setting any more."""
         # A file is looked up as it is written in the query, with its wildcards escaped, and opened under its own name.
         allowed = ", ".join(text for file in files for text in {as_literal(file), as_text(file)})
-        self.database.execute(f"SET allowed_paths = [{allowed}]")
-        self.database.execute("SET enable_external_access = false")
-        self.database.execute("SET lock_configuration = true")
+        self.connection.execute(f"SET allowed_paths = [{allowed}]")
+        self.connection.execute("SET enable_external_access = false")
+        self.connection.execute("SET lock_configuration = true")
 
     @contextmanager
     def reading(self, tables: Mapping[str, pa.Table] | None = None) -> Iterator[None]:
         """Give tables their names for the duration, and turn errors of DuckDB into messages for users."""
         try:
             for name, table in (tables or {}).items():
-                self.database.register(name, table)
+                self.connection.register(name, table)
             yield
         except duckdb.Error as error:
             if self._broken is not None:
@@ -222,11 +277,7 @@ class DuckEngine(Engine):
             raise kind(f"{self.path}: cannot be read ({first_line(error)})") from error
         finally:
             for name in tables or {}:
-                self.database.unregister(name)
-
-
-CHUNK = 1 << 24
-"""Characters of a text that are read at a time."""
+                self.connection.unregister(name)
 
 
 def _in_order(text: str, by: tuple[str, ...]) -> str:
@@ -290,7 +341,7 @@ class DuckTables(DuckEngine, FinishedRun):
 
     def __init__(self, folder: Folder) -> None:
         FinishedRun.__init__(self, folder)
-        DuckEngine.__init__(self, folder.path)
+        DuckEngine.__init__(self, folder.path, Database())
 
 
 class DuckRun(DuckTables):
@@ -341,7 +392,7 @@ class DuckRun(DuckTables):
     def meanwhile(self, ask: Callable[..., R], *arguments: EngineTable) -> Callable[[], R]:
         """As `FinishedRun.meanwhile`: at once, in another thread, over the tables of the folder."""
         other = copy(self)
-        other.database = self.database.cursor()
+        other.connection = self._database.connect()
         return self._thread.submit(ask, other, *arguments).result
 
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:
@@ -356,14 +407,14 @@ class DuckRun(DuckTables):
         """Make the view of a table over its files, with all declared columns and even without files."""
         source = f"read_parquet([{', '.join(map(as_literal, files))}])" if files else ""
         try:
-            there = set(self.database.sql(f"FROM {source}").columns) if files else set()
+            there = set(self.connection.sql(f"FROM {source}").columns) if files else set()
             columns = ", ".join(
                 f"CAST({as_name(column.name) if column.name in there else 'NULL'} AS {SQL_TYPES[column.type]})"
                 f" AS {as_name(column.name)}"
                 for column in table.columns
             )
             rows = f"FROM {source}" if files else "WHERE false"
-            self.database.execute(f"CREATE VIEW {as_name(table.name)} AS SELECT {columns} {rows}")
+            self.connection.execute(f"CREATE VIEW {as_name(table.name)} AS SELECT {columns} {rows}")
         except (duckdb.Error, RuntimeError, UnicodeError) as error:  # of DuckDB: a damaged name of a column is no text
             self.require_same(table.name)  # says what mends it
             raise NddupError(f"{self.path}/{table.name}: cannot be read ({first_line(error)})") from error
@@ -421,7 +472,7 @@ class MemoryRun(DuckTables):
     def __init__(self, tables: Mapping[str, pa.Table], metrics: RunMetrics) -> None:
         super().__init__(NoFolder("run in memory", tables, metrics))
         for name, table in tables.items():
-            self.database.register(name, table)
+            self.connection.register(name, table)
         self.shut()
 
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:

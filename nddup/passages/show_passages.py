@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from nddup.engines.duck import DuckEngine, as_literal
+from nddup.engines.duck import Database, DuckEngine, as_literal
 from nddup.engines.engine import Engine
 from nddup.errors import ConfigError, OutputError, UnfinishedRunError
 from nddup.ground.json_text import load_object
@@ -76,7 +76,7 @@ def see_tables(path: str, spark: Any) -> Iterator[Engine]:  # noqa: ANN401 - a S
 
 
 def _see_here(path: str) -> DuckEngine:
-    engine = DuckEngine(path)
+    engine = DuckEngine(path, Database())
     found = {name: sorted(Path(local_path(path), name).glob("[!._]*.parquet")) for name in PASSAGE_TABLES}
     for name, files in found.items():
         if not files:
@@ -85,7 +85,7 @@ def _see_here(path: str) -> DuckEngine:
     with engine.reading():
         for name, files in found.items():
             listed = ", ".join(as_literal(str(file)) for file in files)
-            engine.database.execute(f"CREATE VIEW {name} AS FROM read_parquet([{listed}])")
+            engine.connection.execute(f"CREATE VIEW {name} AS FROM read_parquet([{listed}])")
     return engine
 
 

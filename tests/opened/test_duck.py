@@ -1,5 +1,7 @@
 """DuckDB on the folder of a run: declared columns and types, any path, bounded memory, and no network."""
 
+import gc
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nddup.engines import duck as embedded
-from nddup.engines.duck import DuckRun
+from nddup.engines.duck import DuckEngine, DuckRun, shared_database
 from nddup.errors import ConfigError, NddupError
 from nddup.tables import RESULTS
 from tests.opened.made_runs import write_family, write_run
@@ -113,3 +115,48 @@ def test_nothing_is_fetched(tmp_path: Path) -> None:
         run.sql("SELECT * FROM 'https://127.0.0.1:1/a.parquet'")
     with pytest.raises(NddupError, match="locked"):
         run.sql("SET autoload_known_extensions = true")
+
+
+def count_catalogs() -> int:
+    """Return the number of catalogs of the database that engines of this process share."""
+    return len(shared_database().connect().sql("SELECT * FROM duckdb_databases()").fetchall())
+
+
+def test_engines_of_a_process_share_a_database_and_no_table() -> None:
+    """An engine sees its own tables alone, from other connections too; they are freed with it, also in a circle."""
+    before = count_catalogs()
+    engines = [DuckEngine("one"), DuckEngine("other")]
+    for number, engine in enumerate(engines):
+        engine.put("numbers", pa.table({"n": [number]}))
+    engines[0].see("seen", pa.table({"n": [9]}))
+
+    assert [engine.sql("SELECT n FROM numbers").to_pylist() for engine in engines] == [[{"n": 0}], [{"n": 1}]]
+    assert [engine.sql("SELECT array_size([n]) AS k FROM numbers").to_pylist() for engine in engines] == [
+        [{"k": 1}]
+    ] * 2
+    with pytest.raises(NddupError, match="seen does not exist"):
+        engines[1].sql("SELECT * FROM seen")
+    assert count_catalogs() == before + 2
+
+    engines[0].itself = engine = engines[0]  # type: ignore[attr-defined]
+    del engine, engines
+    gc.collect()
+
+    assert count_catalogs() == before
+
+
+def test_a_forked_process_has_a_database_of_its_own() -> None:
+    """What it asks, makes and frees does not touch the threads and locks of the other's DuckDB."""
+    engine = DuckEngine("before")
+    engine.put("numbers", pa.table({"n": [1]}))
+
+    child = os.fork()
+    if not child:
+        del engine
+        own = DuckEngine("after")
+        own.put("numbers", pa.table({"n": [2]}))
+        os._exit(int(own.sql("SELECT n FROM numbers").to_pylist() != [{"n": 2}]))
+    _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert engine.sql("SELECT n FROM numbers").to_pylist() == [{"n": 1}]
