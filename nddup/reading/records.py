@@ -60,6 +60,8 @@ _DECODER = json.JSONDecoder(  # `json.loads` would make one per call; NaN stands
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAY_BE_HALF = re.compile(r"\\u[dD]")  # a lone surrogate can only come from an escape
 
+_OPEN = "another record starts before the end tag: one is inside the other, or an end tag is missing"
+
 Markup = Literal["auto", "html", "text"]
 
 Part = Literal["all", "main"]
@@ -262,7 +264,8 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool 
         is_last: whether the chunk ended with the file and not with a separator, so that the record's end tag is
             missing. The record is then read if it can be parsed and has all the content of its format (in `trec`, if
             the last element is closed); else it is `truncated`.
-        is_whole: whether an XML chunk ends with the record's own end, so that nothing is missing.
+        is_whole: whether an XML chunk ends with the record's own end, so that nothing is missing. With `is_last`:
+            whether another record starts where the chunk ends; what is then incomplete is `malformed`.
 
     Returns:
         The record; a reject; None if no record starts in the chunk (the prolog, the end of the file, a blank line).
@@ -272,6 +275,9 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool 
     Cost: linear; 150 MB/s of base64 XML on one core, most of it for decoding base64.
     """
     found = _parse(chunk, head, is_last=is_last, is_whole=is_whole)
+
+    if is_last and is_whole and isinstance(found, Reject) and found.reason == "truncated":
+        return replace(found, reason="malformed", detail=_OPEN)
 
     # Undecodable bytes may be the cause: try again with U+FFFD in their place.
     if isinstance(found, Reject) and found.reason == "malformed":
@@ -303,7 +309,7 @@ def _parse(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool) -> Re
     except UnicodeDecodeError as error:
         return Reject("malformed", str(error), excerpt(body, encoding))
 
-    closing = b"" if is_whole else head.separator_text.encode()
+    closing = b"" if is_whole and not is_last else head.separator_text.encode()
     return parse_xml(body, wrapper, closing, head.format, is_last=is_last and not head.is_root_record)
 
 

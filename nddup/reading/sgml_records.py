@@ -8,13 +8,16 @@ bytes with markup. A title inside the content is not included twice.
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
 from nddup.reading.formats import FileHead, Format, split_field
 from nddup.reading.outcomes import Record, Reject, Value, declared_value, excerpt, make_record, plain_text
+from nddup.reading.streams import Chunk
 
 _HEADER = "DOCHDR"
 _CHARSET = re.compile(rb"charset\s*+=\s*+[\"']?([\w.:+-]{1,40})", re.IGNORECASE)
@@ -41,7 +44,7 @@ _Field = tuple[Value, bool | None]
 
 
 class _Scanner:
-    """The patterns for a file: the start of a record, and the tags of the fields of its format."""
+    """The patterns for a file: the start of a record, a sure one, and the tags of the fields of its format."""
 
     def __init__(self, tag: str, declared: Format) -> None:
         name = re.escape(tag.encode())
@@ -49,7 +52,7 @@ class _Scanner:
         names |= {path.upper() for field in declared.fields for path in split_field(field)[1] if path[0] not in "@."}
         wanted = b"|".join(re.escape(name.encode()) for name in sorted(names, key=len, reverse=True))
         self.start = re.compile(rb"<%s(?=[\s>])" % name, re.IGNORECASE)
-        self.again = re.compile(rb"<%s\s*+>\s*+<DOCNO\s*+>" % name, re.IGNORECASE)
+        self.again = re.compile(rb"<%s(?:\s*+>\s*+<DOCNO\s*+>|\s[^<>]*\bNEWID\s*+=)" % name, re.IGNORECASE)
         self.tags = re.compile(rb"<(?P<end>/?)(?P<name>%s)(?=[\s>])[^<>]*+>" % wanted, re.IGNORECASE)
 
     def scan(self, body: bytes) -> _Spans:
@@ -82,13 +85,26 @@ def find_sgml_start(chunk: bytes, head: FileHead) -> int | None:
     return None if match is None else match.start()
 
 
+def divide_sgml(chunk: Chunk, head: FileHead) -> Iterator[Chunk]:
+    """Divide a chunk in which another record starts before the end tag: one that has no end tag ends there.
+
+    Cost: a search of the chunk.
+    """
+    scanner = _scanner_of(head.tag, head.format)
+    first = scanner.start.search(chunk.value)
+    starts = [found.start() for found in scanner.again.finditer(chunk.value, first.end())] if first else []
+    for begin, end in pairwise([0, *starts]):
+        yield Chunk(chunk.value[begin:end], is_last=True, is_whole=True)
+    yield chunk._replace(value=chunk.value[starts[-1] :]) if starts else chunk
+
+
 def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Reject | None:
     """Read the record in one chunk.
 
     Args:
         chunk: bytes between two separators.
-        is_last: whether the file ends here, so that the end tag may be missing. The record is then complete if its
-            page ends with `</html>`, or if the last element of its content is closed.
+        is_last: whether the file ends here, or another record starts, so that the end tag may be missing. The record is
+            then complete if its page ends with `</html>`, or if the last element of its content is closed.
 
     Returns:
         The record; a reject `truncated`, `malformed`, `no content`, `bad base64` or `id too long`; None if no record
@@ -102,10 +118,6 @@ def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rejec
         return None
 
     body = chunk[match.start() :]
-    start = excerpt(body)
-    if scanner.again.search(body, 1):
-        return Reject("malformed", "another record starts before the end tag: an end tag is missing", start)
-
     spans = scanner.scan(body)
     doc_id = _first_text(body, spans, head.format.id)
     if spans.get(_HEADER):

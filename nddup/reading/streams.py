@@ -161,7 +161,8 @@ def _header_end(header: bytes) -> int:
 class Chunk(NamedTuple):
     """Bytes between two separators, both removed; `is_last` if the end of the file ended them, not a separator.
 
-    `is_whole`: they end with the end of a record, however it is spelled, and nothing was removed (`xml_cutting`).
+    `is_whole`: they end with the end of a record, however it is spelled, and nothing was removed (`xml_cutting`). Both:
+    they end where another record starts, before an end tag.
     `offset`: where they begin in the stored file, if known.
     """
 

@@ -15,6 +15,7 @@ from xml.parsers import expat
 
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import DIVIDED, Reject
+from nddup.reading.sgml_records import divide_sgml
 from nddup.reading.streams import Chunk, Part, StoppedError
 from nddup.reading.xml_records import HIDDEN, Wrapper, wrapper_of
 
@@ -48,8 +49,8 @@ def cut_records(found: Iterable[Piece], head: FileHead, *, max_record: int, is_p
     In a chunk that fails that test Expat follows the elements: records may end in other ways (`<doc/>`, `</doc >`,
     another prefix of the same namespace), lie inside others of the same name, or hold the separator in a comment, a
     CDATA section or an attribute. Such a chunk is divided, or joined with those that follow it. A record that never
-    ends, or breaks the rules of XML, is cut at its first end tag, and what follows is tried again: one missing end tag
-    costs one record.
+    ends, or breaks the rules of XML, is cut at its first end tag, or before the next start tag if that comes first, and
+    what follows is tried again: one missing end tag costs no record whose content is closed.
 
     Records that hold the separator may come late in a file that has been divided. A part that then ends inside a record
     says so with its last reject, `DIVIDED`, and the engine reads the file again, from its start.
@@ -74,6 +75,10 @@ def cut_records(found: Iterable[Piece], head: FileHead, *, max_record: int, is_p
         >>> [one.value for one in cut_records([Chunk(b"<r><doc/><doc><text>a</text>", False)], head, max_record=99)]
         [b'<r><doc/>', b'<doc><text>a</text>']
     """
+    if head.format.kind == "sgml" and is_readable_as_ascii(head.encoding):
+        for one in found:
+            yield from divide_sgml(one, head) if isinstance(one, Chunk) else (one,)
+        return
     if head.format.kind != "xml":
         yield from found
         return
@@ -185,7 +190,10 @@ class _Cutter:
 
         self._spare -= element.place - start
         bound = self._bound_after(start)
-        found = self._wrapper.any_end.search(self._data, start, bound) if element.is_broken else None
+        after = self._wrapper.seek_start(self._data, start + 1, bound)[0] if self._spare > 0 else None
+        found = self._wrapper.any_end.search(self._data, start, after or bound) if element.is_broken or after else None
+        if after is not None and found is None:  # its end tag is missing: it ends where the next record starts
+            return self._release(after, is_open=True)
         return self._release(found.end() if found else bound, is_whole=found is not None)
 
     def _reaches_end_of(self, hidden: int) -> bool:
@@ -230,8 +238,8 @@ class _Cutter:
         self._hold(seen)
         return True
 
-    def _release(self, end: int, *, is_whole: bool = False) -> Piece:
-        """Remove the first bytes of the buffer and return them as a piece."""
+    def _release(self, end: int, *, is_whole: bool = False, is_open: bool = False) -> Piece:
+        """Remove the first bytes of the buffer and return them as a piece; `is_open`: another record starts there."""
         value = bytes(self._data[:end])
         del self._data[:end]
         self._passed += end
@@ -241,15 +249,15 @@ class _Cutter:
         if is_bound:
             value = value[: -len(self._separator)]
         is_end = not is_bound and not is_whole and not self._data
-        is_last = is_end and self._is_last
-        is_open = is_end and self._is_inside
+        is_last = (is_end and self._is_last) or is_open
+        is_inside = is_end and self._is_inside
         if not self._data:
-            self._passed, self._is_passing = 0, is_open
+            self._passed, self._is_passing = 0, is_inside
 
         value = value.decode().encode(self._encoding) if self._encoding else value
-        is_whole = is_whole and not is_bound
-        if is_open or len(value) > self._max_record:
-            return Part(value, ends=not is_open, is_last=is_last, is_whole=is_whole)
+        is_whole = (is_whole and not is_bound) or is_open
+        if is_inside or len(value) > self._max_record:
+            return Part(value, ends=not is_inside, is_last=is_last, is_whole=is_whole)
         return Chunk(value, is_last=is_last, is_whole=is_whole)
 
 

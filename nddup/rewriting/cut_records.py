@@ -181,7 +181,7 @@ def cut_chunk(chunk: Chunk, head: FileHead, cuts: Cuts, cutting: Cutting) -> byt
     if not isinstance(record, Record):
         return value
     text = decode_anyway(value, head.encoding).text
-    spell, places = _find_places(text, head, is_whole=is_whole)
+    spell, places = _find_places(text, head, is_whole=is_whole and not is_last)
 
     def write(values: Values) -> tuple[Record | None, bytes]:
         if len(places) != len(values):

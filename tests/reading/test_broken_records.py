@@ -177,14 +177,16 @@ def test_end_tag_inside_cdata_does_not_cut() -> None:
 
 
 def test_a_record_inside_another_is_a_part_of_it() -> None:
-    """Of nested records of one name the outer one is the record; where its end is missing, the reject says so."""
+    """Of nested records of one name the outer one is the record; where its end is missing, that is a reject."""
     data = b"<r><doc><id>1</id><doc><text>a</text></doc><text>b</text></doc><doc><id>2</id><text>c</text></doc></r>"
 
-    bad, good = read_all(data.replace(b"<text>b</text></doc>", b""))
+    bad, inner, good = read_all(data.replace(b"<text>b</text></doc>", b""))
 
     assert [record.fields for record in records_of(data)] == [("b",), ("c",)]
     assert isinstance(bad, Reject)
     assert bad.detail.startswith("another record starts before the end tag")
+    assert isinstance(inner, Record)
+    assert inner.fields == ("a",)
     assert isinstance(good, Record)
     assert good.doc_id == "2"
 
@@ -261,3 +263,32 @@ def test_any_chunk_is_a_record_a_reject_or_nothing(chunk: bytes, is_last: bool) 
             if isinstance(result, Record):
                 record_text(result).encode()
                 content_fingerprint(result)
+
+
+TREC = """<DOC>
+<DOCNO>{}</DOCNO>
+<TEXT>text of {}</TEXT>
+</DOC>
+"""
+
+
+@pytest.mark.parametrize("missing", [(1,), (0, 1), (1, 2, 3)])
+@pytest.mark.parametrize("kind", ["trec", "xml", "reuters"])
+def test_a_record_without_its_end_tag_costs_none(kind: str, missing: tuple[int, ...]) -> None:
+    """It ends where the next one starts; of one whose text is open nothing says that it is whole."""
+    record, around = TREC, ("", "")
+    if kind == "xml":
+        record, around = "<doc><id>{}</id><text>text of {}</text></doc>\n", ("<r>\n", "</r>\n")
+    elif kind == "reuters":
+        record = '<REUTERS NEWID="{}">\n<TEXT><BODY>text of {}</BODY></TEXT>\n</REUTERS>\n'
+    end = record.rstrip()[record.rindex("</") :]
+    records = [record.format(number, number) for number in range(5)]
+    data = "".join(one.replace(end, "") if at in missing else one for at, one in enumerate(records))
+
+    found = records_of(f"{around[0]}{data}{around[1]}".encode())
+
+    assert [one.doc_id for one in found] == list("01234")
+    assert [record_text(one).strip() for one in found] == [f"text of {number}" for number in range(5)]
+    if kind == "trec" and missing == (1,):
+        cut = read_all(data.replace("of 1</TEXT>", "of 1").encode())
+        assert [one.doc_id if isinstance(one, Record) else one.reason for one in cut] == ["0", "malformed", *"234"]

@@ -131,17 +131,18 @@ def test_a_chunk_of_many_records_may_be_longer_than_a_record() -> None:
 @pytest.mark.parametrize(
     ("records", "seen"),
     [
-        ("<doc id='0'>a <doc id='1'>b</doc><doc id='2'>c</doc><doc id='3'>d</doc>", ["malformed", "2", "3"]),
+        ("<doc id='0'>a <doc id='1'>b</doc><doc id='2'>c</doc><doc id='3'>d</doc>", ["0", "1", "2", "3"]),
+        ("<doc id='0'><a>a <doc id='1'>b</doc><doc id='2'/>", ["malformed", "1", "2"]),
         ("<doc id='0'><a></doc><doc id='1'/><doc id='2'>c</doc>", ["malformed", "1", "2"]),
         ("<doc id='0'><a></doc ><doc id='1'>b</doc><doc id='2'/>", ["malformed", "1", "2"]),
         ("<doc id='0'><![CDATA[a</doc><doc id='1'>b</doc><doc id='2'/>", ["malformed", "1", "2"]),
         ("<doc id='0'>a & b<doc id='x'>\x01</doc>&nbsp;</doc><doc id='1'>b</doc><doc id='2'/>", ["0", "1", "2"]),
         ("<doc id='0'>z</doc><!-- <doc id='x'>a</doc><doc id='1'>b</doc><doc id='2'/>", ["0", "1", "2"]),
-        ("<doc id='0' id='0'/><doc id='1'>b</doc><doc id='2'/>", ["malformed", "2"]),
+        ("<doc id='0' id='0'/><doc id='1'>b</doc><doc id='2'/>", ["malformed", "1", "2"]),
     ],
 )
 def test_what_is_no_xml_costs_one_record(records: str, seen: list[str]) -> None:
-    """A record without its end, or with an error, is a reject; those after it are read."""
+    """A record with an error is a reject, and one without its end if what is in it does not end; others are read."""
     found = read_all(f"<r>{records}<doc id='e'>e</doc></r>".encode(), record="doc", id="@id", content=".")
 
     assert [one.doc_id if isinstance(one, Record) else one.reason for one in found] == [*seen, "e"]

@@ -1,5 +1,6 @@
 """Files that are written again although they hold no record, bytes of no encoding, or columns of a rare type."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,23 @@ def test_the_images_of_a_mirror_are_copied(tmp_path: Path) -> None:
     kept = tmp_path / "out" / "kept"
     assert sorted(path.name for path in kept.rglob("*.*") if path.is_file()) == ["0.html", "2.html", "logo.png"]
     assert next(kept.rglob("logo.png")).read_bytes() == (site / "logo.png").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["b.xml", "b.trec"])
+def test_a_record_without_its_end_tag_stays_as_it_is(folder: Path, name: str) -> None:
+    """What is kept are the bytes of the input, without what was removed: of three records the second, a copy."""
+    (folder / "in" / "a.csv").unlink()
+    record, id_, around = "<{0}><{1}>{2}</{1}><TEXT>{3}</TEXT></{0}>\n", "DOCNO", ("", "")
+    tag = "DOC"
+    if name == "b.xml":
+        id_, around = "id", ("<r>\n", "</r>\n")
+    records = [record.format(tag, id_, at, text) for at, text in enumerate(TEXTS)]
+    records[0] = records[0].replace(f"</{tag}>", "")
+    (folder / "in" / name).write_text(around[0] + "".join(records) + around[1])
+
+    kept, tagged = write_again(folder)
+
+    assert (kept / name).read_text().split() == (around[0] + records[0] + records[2] + around[1]).split()
+    assert re.sub(
+        r' xmlns:nddup="[^"]*"| nddup:\w+="[^"]*"|\n<nddup_\w+>.*?</nddup_\w+>', "", (tagged / name).read_text()
+    ) == (around[0] + "".join(records) + around[1])
