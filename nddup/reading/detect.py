@@ -31,6 +31,7 @@ from nddup.reading.xml_structure import (
     first_of,
     scan,
     text_fields,
+    with_markup,
 )
 
 TITLE_KEYS = "|".join(name for name in TITLE_NAMES if not name.startswith("@"))
@@ -174,12 +175,14 @@ def _complete(declared: Format, shape: Shape) -> Format:
         content = text_fields(fields)
     if not content:
         raise FormatError(f"cannot tell which part of <{path[-1]}> is its text (seen: {', '.join(fields)}); {SETTINGS}")
-    return replace(
-        declared,
-        record=path[-1],
-        id=declared.id or first_of(ID_NAMES, fields),
-        url=declared.url or first_of(URL_NAMES, fields),
-        content=content,
+    return with_markup(
+        replace(
+            declared,
+            record=path[-1],
+            id=declared.id or first_of(ID_NAMES, fields),
+            url=declared.url or first_of(URL_NAMES, fields),
+            content=content,
+        )
     )
 
 
@@ -276,7 +279,8 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
         url=declared.url or first_of(URL_NAMES, keys),
         content=content,
     )
-    return FileHead(format=declared, encoding=encoding, separator="\n".encode(encoding), is_by_line=True, why=why)
+    separator = "\n".encode(encoding)
+    return FileHead(format=with_markup(declared), encoding=encoding, separator=separator, is_by_line=True, why=why)
 
 
 def first_row(lines: list[str]) -> dict[str, object]:

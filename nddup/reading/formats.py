@@ -153,7 +153,7 @@ class Format:
         @Id    link/@href      an attribute; only as the last step
         .                      the record itself
         field[@name=id]        children whose attribute has this value; a missing attribute is empty: `link[@rel=]`
-        title[1] a[last()]/b   the first, or the last, of these children of one parent
+        title[1] a[last()]/b   the first, or the last, of these children of one parent; those of its namespace go first
         encoded|description    the first of these that is present and not empty
         html(encoded|summary)  the kind of the field: `html(…)`; `text(…)`, no markup; `base64(…)`; `typed(…)`, given
                                by its attribute `type` (Atom). Without a kind, the field is base64 if its attribute

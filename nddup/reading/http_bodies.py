@@ -6,8 +6,8 @@
 
 Archives hold bodies that are not encoded as their headers say: proxies remove chunks or decompress a body and leave the
 header. So each encoding is tried in its turn. A body that does not have it must look like text, or is refused:
-compressed bytes and the lengths of chunks never become text. A body that ends inside an encoding gives all that
-decodes, as in a browser.
+compressed bytes and the lengths of chunks never become text. A body that begins as gzip or zstd is that, whatever its
+header says. A body that ends inside an encoding gives all that decodes, as in a browser.
 """
 
 import io
@@ -30,6 +30,10 @@ TEXT_BYTES = 4096
 SHORT_BYTES = 256
 """A body shorter than this must also be UTF-8 to look like text: few compressed bytes may hold no control character."""
 
+MOST_UNNAMED = 2
+"""Compressions of a body that no header names, as servers send files that they have compressed."""
+
+_UNNAMED = ("gzip", "zstd")
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 _CHUNK = re.compile(rb"[ \t]*+([0-9a-fA-F]{1,15})[ \t]*+(?:;[^\r\n]*+)?\r?\n")
@@ -65,7 +69,7 @@ def decode_body(body: bytes, encodings: Sequence[str], limit: int) -> bytes:
         >>> decode_body(b"3\r\nabc\r\n0\r\n\r\n", ["gzip", "chunked"], 100)
         b'abc'
     """
-    doubt = ""
+    doubt, is_over = "", False
     for name in reversed(encodings):
         try:
             body = _DECODERS.get(name.lower().removeprefix("x-"), _refuse)(body, limit)
@@ -73,8 +77,13 @@ def decode_body(body: bytes, encodings: Sequence[str], limit: int) -> bytes:
             raise
         except (ValueError, EOFError, OSError, zlib.error) as error:
             doubt = doubt or f"its body cannot be decoded ({name}: {error})"
-        if len(body) > limit:
+        if is_over := len(body) > limit:
             break
+    for _ in range(MOST_UNNAMED):
+        if is_over or compression_of(body) not in _UNNAMED:
+            break
+        body, doubt = _expand(body, compression_of(body), limit), ""
+        is_over = len(body) > limit
     if doubt and not looks_like_text(body):
         raise BodyError(doubt)
     if kind := compression_of(body):
@@ -132,6 +141,8 @@ def _join_chunks(body: bytes, limit: int) -> bytes:
 
 def _gunzip(body: bytes, limit: int) -> bytes:
     """Decompress all members; bytes after the last one are ignored, as by browsers."""
+    if _has_zlib(body):
+        return _inflate(body, limit)
     if compression_of(body) != "gzip":
         raise ValueError("it does not begin as gzip")
     return _expand(body, "gzip", limit)
@@ -156,9 +167,13 @@ def _expand(body: bytes, compression: str, limit: int) -> bytes:
     return b"".join(found)
 
 
+def _has_zlib(body: bytes) -> bool:
+    return len(body) > 1 and body[0] & 0x0F == zlib.DEFLATED and int.from_bytes(body[:2]) % 31 == 0
+
+
 def _inflate(body: bytes, limit: int) -> bytes:
     """Decompress deflate with the header of zlib, or without, as old servers send it."""
-    has_header = len(body) > 1 and body[0] & 0x0F == zlib.DEFLATED and int.from_bytes(body[:2]) % 31 == 0
+    has_header = _has_zlib(body)
     decoder = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
     found = decoder.decompress(body, limit + 1)
     if not decoder.eof and len(found) <= limit and (not found or (not has_header and looks_like_text(body))):

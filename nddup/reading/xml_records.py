@@ -435,11 +435,18 @@ def _children(node: etree._Element, step: Step) -> list[etree._Element]:
     if step.where is not None:
         name, value = step.where
         found = [child for child in found if _attribute(child, name) == value]
-    return found if step.position is None else found[step.position :][:1]
+    if step.position is None:
+        return found
+    space = _space(node.tag)  # as `title` is of RSS itself, beside a `media:title`
+    return ([child for child in found if _space(child.tag) == space] or found)[step.position :][:1]
 
 
 def _attribute(node: etree._Element, name: str) -> str:
     return next((str(value) for key, value in node.attrib.items() if _local(str(key)) == name), "")
+
+
+def _space(tag: str) -> str:
+    return tag.rpartition("}")[0]
 
 
 def _local(tag: str) -> str:

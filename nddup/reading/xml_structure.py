@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from nddup.reading.chats import CHAT_NAMES
-from nddup.reading.formats import Format, FormatError
+from nddup.reading.formats import Format, FormatError, split_field
 from nddup.reading.xml_records import ATTRIBUTES, SKIPPED, UNFINISHED
 
 MAX_TOKENS = 200_000
@@ -39,6 +39,9 @@ BODY_NAMES = (
     "@content",
 )
 DESCRIPTIONS = ("description", "abstract")
+MARKUP_NAME = re.compile(r"@?(raw_?|page_?|body_?|content_?)?html(_?content|_?body|_?text)?", re.IGNORECASE)
+"""Names of fields that hold pages or parts of pages: their scripts and styles are no text."""
+
 RECORD_NAMES = ("document", "doc", "record", "item", "entry", "page", "article", "row")
 LONGEST_NAME, MOST_NAMES = 40, 30
 """In a message: most characters of a column's name, and most names."""
@@ -185,6 +188,14 @@ def text_fields(fields: list[str], chats: Sequence[str] = ()) -> tuple[str, ...]
     return tuple(name for name in (title, body) if name) if body else ()
 
 
+def with_markup(declared: Format) -> Format:
+    """Return a format whose texts are markup if the name of its body says so and nothing else is known."""
+    body = split_field(declared.content[-1])[1][-1] if declared.content else ""
+    name = re.split(r"[./]", body)[-1]
+    is_named = declared.is_markup is None and MARKUP_NAME.fullmatch(name)
+    return replace(declared, is_markup=True) if is_named else declared
+
+
 def table_format(declared: Format, columns: list[str], chats: Sequence[str] = ()) -> Format:
     """Return the format with its columns: those that the user set, or else those with usual names; as `text_fields`.
 
@@ -204,7 +215,7 @@ def table_format(declared: Format, columns: list[str], chats: Sequence[str] = ()
     for name in filter(None, (doc_id, url, *content, *declared.policy)):
         if columns.count(name) > 1:
             raise FormatError(f"{columns.count(name)} columns named {name}")
-    return replace(declared, id=doc_id, url=url, content=content)
+    return with_markup(replace(declared, id=doc_id, url=url, content=content))
 
 
 def _shown(columns: list[str]) -> str:

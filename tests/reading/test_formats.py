@@ -55,7 +55,8 @@ STACK = """<?xml version="1.0" encoding="utf-8"?>
 RSS2 = """<?xml version="1.0" encoding="windows-1251"?>
 <rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/" xmlns:media="m" xmlns:excerpt="e">
 <channel><title>Лента</title><link>http://a.example/</link><description>d</description>
-<item><title>Заголовок</title><media:title>other</media:title><link>http://a.example/1</link>
+<item><media:title>other</media:title><media:description>of a picture</media:description>
+<title>Заголовок</title><media:title>other</media:title><link>http://a.example/1</link>
 <guid isPermaLink="false">id-1</guid><description>&lt;p&gt;Коротко&lt;/p&gt;</description>
 <content:encoded><![CDATA[<p>Полный <b>текст</b> & ещё</p>]]></content:encoded>
 <excerpt:encoded>e</excerpt:encoded></item>

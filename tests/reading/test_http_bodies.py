@@ -86,16 +86,27 @@ def test_bytes_that_do_not_decode_are_refused(name: str) -> None:
 
 
 def test_damage_and_what_is_still_compressed_are_refused() -> None:
-    """A damaged member, and a body that was compressed twice or without a header that says so, are no text."""
+    """A damaged member, and a body that is compressed more often than servers do, are no text."""
     body = bytearray(gzip.compress(random.Random(2).randbytes(3000)))  # noqa: S311
     body[1500] ^= 0xFF
     for wrong, names in (
         (bytes(body), ["gzip"]),
-        (gzip.compress(gzip.compress(TEXT)), ["gzip"]),
+        (bytes(body), []),
+        (gzip.compress(gzip.compress(gzip.compress(TEXT))), []),
         (lzma.compress(TEXT), []),
     ):
         with pytest.raises(BodyError):
             decode_body(wrong, names, LIMIT)
+
+
+@pytest.mark.parametrize("named", [[], ["deflate"], ["br"], ["utf-8"], ["chunked"], ["gzip"]])
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.ZstdCompressor().compress])
+def test_a_compressed_body_is_known_by_its_first_bytes(named: list[str], compress: Callable[[bytes], bytes]) -> None:
+    """As of servers that name no encoding or another one, or compress a file that is compressed."""
+    assert decode_body(compress(TEXT), named, LIMIT) == TEXT
+    assert decode_body(gzip.compress(compress(TEXT)), named, LIMIT) == TEXT
+    assert decode_body(zlib.compress(TEXT), ["gzip"], LIMIT) == TEXT
+    assert LIMIT < len(decode_body(compress(bytes(50_000_000)), named, LIMIT)) < 5_000_000
 
 
 @pytest.mark.parametrize("name", ["gzip", "deflate", "Deflate", "br", "zstd"])
