@@ -35,7 +35,14 @@ SINGLE_BYTE: Final = frozenset(
 # Labels found in documents that the encoding standard does not list.
 _UNLISTED_LABELS = {
     "koi8r": "koi8-r",
+    "koi-8r": "koi8-r",
+    "koi-8": "koi8-r",
+    "koi8u": "koi8-u",
+    "koi-8u": "koi8-u",
     "alt": "cp866",
+    "cp950": "big5",
+    "latin-1": "cp1252",
+    "iso-latin-1": "cp1252",
     "x-mac-cyrillic": "mac-cyrillic",
     "x-mac-ukrainian": "mac-cyrillic",
     "hz-gb-2312": "hz",
@@ -47,6 +54,12 @@ _UNLISTED_LABELS = {
 
 _PAGE_LABEL = re.compile(r"^(?:x-)?(?:windows|win|cp|ibm|dos)[-_ ]?(\d{3,4})$")
 """A code page by its number, however its vendor is written."""
+
+_LABEL_START = re.compile(
+    r"_?(?:x-)?(?P<page>(?:windows|win|cp|ibm|dos)[-_ ]?\d{3,4}(?!\d))"
+    r"|_?(?:x-)?(?:iso[-_ ]?)?8859[-_ ]?(?P<part>1[0-6]|[1-9])(?!\d)|_?(?:x-)?(?P<name>utf-?8|iso-2022-(?:jp|kr))(?!\d)"
+)
+"""How a label begins behind which, or in another spelling, something stands: `iso-8859-1http-equiv`, `8859-1`."""
 
 # The standard's decoders for these encodings cover more characters than Python's codecs of the same name.
 _WIDER_CODECS = {
@@ -182,7 +195,16 @@ def canonical_charset(label: str) -> str | None:
         >>> canonical_charset(" Windows-1251 "), canonical_charset("win-1251"), canonical_charset("utf-7")
         ('cp1251', 'cp1251', None)
     """
-    key = _PAGE_LABEL.sub(r"cp\1", label.strip(" \t\r\n\f\"'").lower())
+    key = label.strip(" \t\r\n\f\"'").lower()
+    if codec := _known_codec(_PAGE_LABEL.sub(r"cp\1", key)):
+        return codec
+    start = _LABEL_START.match(key)
+    if start is None:
+        return None
+    return _known_codec(_PAGE_LABEL.sub(r"cp\1", start["page"] or start["name"] or f"iso-8859-{start['part']}"))
+
+
+def _known_codec(key: str) -> str | None:
     name = _codec_of_label(key)
     if name is None:  # one of Python's own spellings, such as cp932 or latin_1
         try:
@@ -334,7 +356,7 @@ def declared_charset(head: bytes) -> str | None:
     match = _XML_DECLARATION.match(head)
     labels = [match[1]] if match else []
     if match is None and b"charset" in head.lower():
-        labels = [found[2] for found in _META.finditer(_without_comments(head)) if _is_declaration(found)]
+        labels = [meta[2] for meta in _META.finditer(_without_comments(head)) if _is_declaration(meta)]
     known = (canonical_charset(label.decode("ascii", "replace")) for label in labels)
     charset = next(filter(None, known), None)
     return "utf-8" if charset in WIDE else charset

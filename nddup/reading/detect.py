@@ -22,6 +22,7 @@ from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoReco
 from nddup.reading.xml_cutting import holds_separators
 from nddup.reading.xml_structure import (
     ID_NAMES,
+    RECORD_NAMES,
     SETTINGS,
     TITLE_NAMES,
     URL_NAMES,
@@ -172,7 +173,7 @@ def _complete(declared: Format, shape: Shape) -> Format:
     fields = shape.fields(path)
     content = declared.content
     if not content:
-        content = text_fields(fields)
+        content = text_fields(fields) or ((".",) if len(path) == 1 and _is_named_text(shape.elements[0]) else ())
     if not content:
         raise FormatError(f"cannot tell which part of <{path[-1]}> is its text (seen: {', '.join(fields)}); {SETTINGS}")
     return with_markup(
@@ -191,12 +192,20 @@ def _find_record(declared: Format, shape: Shape) -> tuple[str, ...]:
     try:
         return find_record(shape, needs_body=not declared.content)
     except FormatError as error:
+        if _is_named_text(shape.elements[0]):
+            return shape.elements[0].path
         root = shape.elements[0].path[0]
         known = next((other for other in FORMATS.values() if root in other.roots), None)
         if known is None:
             raise
         message = f"<{root}> is the root of {known.name}, but no <{known.record}> was seen; {SETTINGS}"
         raise NoRecordsError(message) from error
+
+
+def _is_named_text(root: Element) -> bool:
+    """Return whether a root is a record and its text, as WikiExtractor writes it: `<doc id="12" url="…" title="…">`."""
+    has_names = "id" in root.attributes and {"url", "title"} & root.attributes.keys()
+    return root.path[0].lower() in RECORD_NAMES and bool(has_names)
 
 
 def _xml_head(shape: Shape, declared: Format, encoding: str, why: str) -> FileHead:

@@ -153,7 +153,8 @@ class Format:
         @Id    link/@href      an attribute; only as the last step
         .                      the record itself
         field[@name=id]        children whose attribute has this value; a missing attribute is empty: `link[@rel=]`
-        title[1] a[last()]/b   the first, or the last, of these children of one parent; those of its namespace go first
+        title[1] a[last()]/b   the first, or the last, of these children of one parent; those of its namespace go first,
+                               and the last is that of the latest `timestamp`, if all have one
         encoded|description    the first of these that is present and not empty
         html(encoded|summary)  the kind of the field: `html(…)`; `text(…)`, no markup; `base64(…)`; `typed(…)`, given
                                by its attribute `type` (Atom). Without a kind, the field is base64 if its attribute
@@ -227,7 +228,7 @@ _DECLARED = (
         is_markup=True,
         has_own_charset=True,
     ),
-    Format(  # the id is the page's, not the revision's; in a full history the last revision is the newest
+    Format(  # the id is the page's, not the revision's; of a full history the newest revision is read
         name="mediawiki",
         record="page",
         id="id",

@@ -59,6 +59,9 @@ They are those of HTML, and the inline elements of JATS, TEI and DocBook."""
 
 HIDDEN = ("script", "style", "noscript", "template")
 
+_SOURCES: Final = ("annotation", "annotation-xml")
+"""Elements with the source of a formula, such as TeX, which browsers do not show beside the formula."""
+
 _SHADOW = b"shadowroot"
 
 _TEMPLATE = re.compile(
@@ -176,6 +179,10 @@ def strip_markup(html: str | bytes) -> str:
     for name in HIDDEN:
         for node in parser.tags(name):
             node.decompose()
+    for name in _SOURCES:
+        for node in parser.tags(name):
+            if node.attributes.get("encoding"):
+                node.decompose()
     return body.text()
 
 

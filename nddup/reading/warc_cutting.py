@@ -302,8 +302,8 @@ def size_of(window: Window, header: bytes, max_record: int) -> int | None:
     after = window.held[size : size + BLANKS].lstrip(_BLANK)[: len(START)]
     if len(window.held) >= size and START.startswith(after):
         return size
-    found = _NEXT.search(window.held, len(header) - len(b"\r\n"), size + BLANKS)
-    return max(found.start(), len(header)) if found and found.end() < size else size
+    following = _NEXT.search(window.held, len(header) - len(b"\r\n"), size + BLANKS)
+    return max(following.start(), len(header)) if following and following.end() < size else size
 
 
 def is_document(header: bytes) -> bool:

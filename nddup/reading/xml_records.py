@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from html.entities import html5
+from operator import itemgetter
 from typing import Any
 
 from lxml import etree
@@ -437,6 +438,11 @@ def _children(node: etree._Element, step: Step) -> list[etree._Element]:
         found = [child for child in found if _attribute(child, name) == value]
     if step.position is None:
         return found
+    if step.position < 0 and len(found) > 1:  # as of a page of a wiki, whose revisions may stand in any order
+        times = [_first_text(child, "timestamp") or "" for child in found]
+        found = (
+            [child for _, child in sorted(zip(times, found, strict=True), key=itemgetter(0))] if all(times) else found
+        )
     space = _space(node.tag)  # as `title` is of RSS itself, beside a `media:title`
     return ([child for child in found if _space(child.tag) == space] or found)[step.position :][:1]
 

@@ -423,3 +423,28 @@ def test_a_description_declares_no_charset(other: str, declaration: str) -> None
     page = f"<html><head>{other}{declaration}</head><body>{RUSSIAN}</body></html>"
 
     assert decode_content(page.encode("koi8-r")) == Decoded(page, "koi8-r")
+
+
+@pytest.mark.parametrize(
+    ("label", "codec"),
+    [
+        ("iso-8859-1http-equivContent-Type", "cp1252"),
+        ("windows-1251http-equiv=", "cp1251"),
+        ("_iso-2022-jp$ESC", "iso2022_jp"),
+        ("utf-8*fr", "utf-8"),
+        ("utf8mb4", "utf-8"),
+        ("iso-88592", "iso8859-2"),
+        ("8859-15", "iso8859-15"),
+        ("iso-8859-8-i", "iso8859-8"),
+        ("cp950", "big5hkscs"),
+        ("koi-8r", "koi8-r"),
+        ("iso-latin-1", "cp1252"),
+        ("cp12521", None),
+        ("iso-8859-17", None),
+        ("utf-80", None),
+        ("utf-7", None),
+    ],
+)
+def test_labels_behind_which_something_stands(label: str, codec: str | None) -> None:
+    """As programs write them that lose a quotation mark or a blank, and in rare spellings."""
+    assert canonical_charset(label) == codec

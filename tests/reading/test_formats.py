@@ -52,6 +52,23 @@ STACK = """<?xml version="1.0" encoding="utf-8"?>
   <row Id="3" PostTypeId="2" ParentId="1" Body="" />
 </posts>
 """
+_REVISION = "<revision><id>9</id><timestamp>{}</timestamp><text>{}</text></revision>"
+_NEWEST, _OLDEST = (
+    _REVISION.format("2024-05-01T00:00:00Z", "newest"),
+    _REVISION.format("2001-01-15T13:10:27Z", "oldest"),
+)
+HISTORY = f"""<mediawiki><page><title>Desc</title><id>1</id>{_NEWEST}{_OLDEST}</page>
+<page><title>Asc</title><id>2</id>{_OLDEST}{_NEWEST}</page>
+<page><title>None</title><id>3</id>{_NEWEST}<revision><text>last</text></revision></page></mediawiki>"""
+EXTRACTED = """<doc id="12" url="https://a.example/?curid=12" title="Anarchism">
+Anarchism
+
+is &amp; &lt;b&gt;
+</doc>
+<doc id="39" url="https://a.example/?curid=39" title="Albedo">
+Albedo
+</doc>
+"""
 RSS2 = """<?xml version="1.0" encoding="windows-1251"?>
 <rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/" xmlns:media="m" xmlns:excerpt="e">
 <channel><title>Лента</title><link>http://a.example/</link><description>d</description>
@@ -107,6 +124,15 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
         ("10", "One", "#REDIRECT [[Two]]"),
         ("12", "Two & more", "new <br> '''b'''"),
         ("13", "Three", ""),
+    ]),
+    ("mediawiki", encoded(HISTORY), "root <mediawiki> and records <page>", [
+        ("1", "Desc", "newest"),
+        ("2", "Asc", "newest"),
+        ("3", "None", "last"),
+    ]),
+    ("xml", encoded(EXTRACTED), "root <doc> belongs to no known format", [
+        ("12", "https://a.example/?curid=12", "Anarchism is & <b>"),
+        ("39", "https://a.example/?curid=39", "Albedo"),
     ]),
     ("stackexchange", encoded(STACK), "root <posts> and records <row>", [
         ("1", None, "List<T> How do I?"),

@@ -185,3 +185,13 @@ def test_agrees_with_lxml_on_real_pages() -> None:
         differing += tokens("".join(body.itertext())) != tokens(strip_markup(text))
 
     assert differing <= len(pages) // 20
+
+
+def test_the_source_of_a_formula_is_no_text() -> None:
+    """TeX beside a formula, as KaTeX and wikis write it; an element of that name outside a formula is text."""
+    tex = '<annotation encoding="application/x-tex">\\frac{1}{2} &lt; x</annotation>'
+    other = '<annotation-xml encoding="MathML-Content"><apply><ci>hidden</ci></apply></annotation-xml>'
+    page = f"<p>a <math><semantics><mrow><mi>x</mi><mo>=</mo><mn>1</mn></mrow>{tex}{other}</semantics></math> b</p>"
+
+    assert strip_markup(page).split() == ["a", "x", "=", "1", "b"]
+    assert strip_markup("<p>an <annotation>of</annotation> words").split() == ["an", "of", "words"]
