@@ -179,7 +179,7 @@ def _is_missing(value: object) -> bool:
 
 
 def _is_list(value: object) -> bool:
-    return isinstance(value, list) or type(value).__name__ == "ndarray"
+    return isinstance(value, list | tuple) or type(value).__name__ == "ndarray"
 
 
 def _turns_of(df: GivenTable, name: str) -> pa.ChunkedArray:
@@ -267,7 +267,7 @@ def _of_pandas(column: GivenTable, name: str, *, is_id: bool) -> pa.ChunkedArray
 def _of_rows(values: Iterable[Any], name: str, *, is_id: bool) -> pa.ChunkedArray:
     """Do as `_of_pandas` for the values of one key in a list of dictionaries; a missing one is null."""
     held = list(values)
-    if is_id and all(value is None or type(value) is int for value in held):
+    if is_id and all(value is None or type(value) is int or isinstance(value, np.integer) for value in held):
         with suppress(OverflowError, pa.ArrowException):
             return pa.chunked_array([pa.array(held, pa.int64())])
     return _of_values(held, name, _is_missing, is_id=is_id)
@@ -296,6 +296,8 @@ def _as_strings(column: pa.ChunkedArray, name: str, *, is_id: bool) -> pa.Chunke
     """Return a column as strings, in chunks below 2 GB; integers for ids."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_run_end_encoded(column.type):
+        column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
     if is_id and getattr(column.type, "extension_name", "") == "arrow.uuid":
         written = (pa.array([value and str(value) for value in chunk.to_pylist()]) for chunk in column.chunks)
         column = pa.chunked_array(written, pa.string())
@@ -310,7 +312,10 @@ def _as_strings(column: pa.ChunkedArray, name: str, *, is_id: bool) -> pa.Chunke
         raise not_text(name, str(kind))
     parts = [part for chunk in column.chunks for part in cut(chunk)]
     # Without a check of UTF-8: reading makes a reject of each value that is none.
-    return pa.chunked_array([part.cast(pa.string(), safe=not is_text) for part in parts], pa.string())
+    try:
+        return pa.chunked_array([part.cast(pa.string(), safe=not is_text) for part in parts], pa.string())
+    except pa.ArrowNotImplementedError as error:  # months and days, for example
+        raise not_text(name, str(kind)) from error
 
 
 def _spell_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -392,6 +392,19 @@ def escaped(doc_id: str) -> str:
     return _ESCAPED.sub(lambda found: _SPELLED[found[0]], doc_id)
 
 
+_WRITTEN, _MEANT = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|.)"), {spelled: one for one, spelled in ESCAPES}
+
+
+def unescaped(text: str) -> str:
+    r"""Return the id that is written in `duplicates.txt`.
+
+    Example:
+        >>> unescaped(escaped("a\tb\\n")) == "a\tb\\n"
+        True
+    """
+    return _WRITTEN.sub(lambda found: _MEANT.get(found[0], found[0]), text)
+
+
 def without_brackets(doc_id: str) -> str:
     """Return an id without angle brackets around it, in which a Message-ID stands in mail.
 

@@ -19,13 +19,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from nddup.errors import NddupError
-from nddup.ground.shown import read_cell
+from nddup.ground.shown import read_cell, unescaped
 from nddup.reading.streams import PIECE, Expanded, StoppedError
 
 Kind = Literal["pairs", "groups"]
@@ -78,6 +78,7 @@ class Layout:
         header: the names of the columns; empty if there are none.
         skipped: lines without an entry: the header and the comments.
         score: the index of the score column, or its JSON key; None if there is no score.
+        is_own: whether it is `duplicates.txt` of a run: its ids are escaped, and a number stands after them.
     """
 
     kind: Kind
@@ -85,6 +86,7 @@ class Layout:
     header: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     score: int | str | None = None
+    is_own: bool = False
 
     @property
     def score_name(self) -> str | None:
@@ -93,6 +95,9 @@ class Layout:
             return self.header[self.score] if self.score < len(self.header) else f"column {self.score + 1}"
         return self.score
 
+
+OWN: Final = Layout("groups", "tab", is_own=True)
+"""The layout of `duplicates.txt`."""
 
 LINES = 10_000
 """Lines per batch."""
@@ -356,6 +361,8 @@ def entries_of(lines: Iterable[str], layout: Layout) -> Iterator[pa.RecordBatch]
 
 
 def _read_fields(line: str, layout: Layout) -> Entry:
+    if layout.is_own:
+        return Entry([unescaped(field) for field in line.split("\t")[:-1]] or None)
     fields = split_fields(line, DELIMITERS[layout.delimiter])
     if layout.kind == "groups":
         return Entry([read_cell(field) for field in fields if field] or None)

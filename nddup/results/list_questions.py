@@ -16,7 +16,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError
-from nddup.reading.reference_lists import DELIMITERS, Kind, Layout, LayoutError, first_lines, guess_layout, split_fields
+from nddup.reading.reference_lists import (
+    DELIMITERS,
+    OWN,
+    Kind,
+    Layout,
+    LayoutError,
+    first_lines,
+    guess_layout,
+    split_fields,
+)
 from nddup.reading.streams import compression_of, expand_head
 from nddup.scanning.input_files import InputFile, Listing
 from nddup.storage.claim import FolderFiles
@@ -302,6 +311,9 @@ def open_reference(
         raise ConfigError(f"--truth {truth}: expected one file, got a folder of {len(files)}")
 
     raw = storage.read_part(files[0].path, 0, RAW_BYTES)
+    folder, _, name = truth.rpartition("/")
+    if name == "duplicates.txt" and storage.exists(f"{folder or '.'}/_RUN.json"):  # of another run
+        return ReferenceFile(files[0].path, files[0].size, "", OWN)
     text = expand_head(raw, HEAD_BYTES)
     lines = first_lines(text, is_whole=len(text) < HEAD_BYTES)
     try:

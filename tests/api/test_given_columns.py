@@ -120,6 +120,23 @@ def test_long_columns_are_cut_into_arrays(kind: pa.DataType, monkeypatch: pytest
     assert kind not in (pa.large_string(), pa.binary()) or table["text"].num_chunks > 3
 
 
+def test_columns_of_rare_types() -> None:
+    """Runs of equal values and tuples are read, numbers of numpy are numbers; what Arrow cannot spell is refused."""
+    encoded = pa.RunEndEncodedArray.from_arrays([2, 3], [TEXTS[0], TEXTS[2]])
+    ids = pa.RunEndEncodedArray.from_arrays([1, 2, 3], ["a", "b", "c"])
+    found = nddup.find_duplicates(pa.table({"id": ids, "text": encoded}), progress=False)
+    assert found.keep.filter(found.keep["kept"])["doc_id"].to_pylist() == ["a", "c"]
+
+    found = nddup.find_duplicates(
+        [{"id": np.int64(at), "text": (text,)} for at, text in enumerate(TEXTS)], progress=False
+    )
+    assert found.keep["doc_id"].to_pylist() == [0, 1, 2]
+
+    spans = pa.array([(1, 2, 3)] * 3, pa.month_day_nano_interval())
+    with pytest.raises(ConfigError, match="column 'id' holds month_day_nano_interval; expected text"):
+        nddup.find_duplicates(pa.table({"id": spans, "text": TEXTS}), progress=False)
+
+
 def test_nan_is_missing_and_whole_numbers_are_in_full() -> None:
     """An id of NaN is none, a value of NaN is the last in either direction; 16777216.0 is spelled as in a file."""
     nan, texts = float("nan"), [TEXTS[0], TEXTS[0], TEXTS[2]]

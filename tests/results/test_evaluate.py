@@ -92,6 +92,14 @@ def write_list(path: Path, scored: dict[tuple[str, str], float], seed: int) -> P
     return path
 
 
+def test_the_clusters_of_a_run_are_a_list(finished: Path) -> None:
+    """`duplicates.txt`, as of an earlier run, is read as it is written: the number on a line is no document."""
+    evaluation = evaluate_run(open_here(str(finished)), str(finished / "duplicates.txt"))
+
+    assert said(evaluation, "clusters") == five(together(finished), together(finished))
+    assert evaluation["list"]["unknown_ids"] == 0
+
+
 @pytest.mark.parametrize(("seed", "name"), [(1, "list.csv"), (2, "list.csv.gz"), (3, "list [1].bin")])
 def test_numbers_are_those_of_brute_force(finished: Path, tmp_path: Path, seed: int, name: str) -> None:
     """On a random list the numbers, ratios, curves, counts and pairs found on one side only equal brute force."""
