@@ -6,6 +6,7 @@ refused before it adds anything.
 """
 
 import hashlib
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from nddup.settings import plan
 from nddup.settings.load import read_stored
 from nddup.settings.plan import sketch_rule
 from nddup.settings.schema import Config, KeepConfig
+from nddup.settings.sections import plain_value
 from nddup.settings.stored import CALLERS
 from nddup.sketching.tokens import FULL_FORMAT
 
@@ -181,7 +183,7 @@ def new_identity(
 ) -> Identity:
     """Return the identity of a new repository; the arguments are those of `nddup.repository.create`."""
     least = config.pairs.threshold if lowest is None else lowest
-    return Identity(config, mode, store, least, CHARACTERS if texts is None else texts)
+    return Identity(config, mode, store, plain_value(least), CHARACTERS if texts is None else texts)
 
 
 def share_of(value: float | Fraction) -> Fraction:
@@ -241,7 +243,7 @@ def _require_lowest(identity: Identity) -> None:
     if isinstance(lowest, int) != isinstance(pairs.threshold, int):
         raise ConfigError(f"--lowest {lowest}: expected a {'count' if isinstance(pairs.threshold, int) else 'share'},"
                           f" as pairs.threshold {pairs.threshold}")  # fmt: skip
-    if lowest <= 0 or Fraction(repr(lowest)) > pairs.share:
+    if not (0 < lowest < math.inf) or Fraction(repr(lowest)) > pairs.share:
         raise ConfigError(f"--lowest {lowest}: expected more than 0 and at most pairs.threshold {pairs.threshold}")
     if identity.matching.finder is not None and lowest != pairs.threshold:
         raise ConfigError(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import fnmatch
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -87,7 +88,7 @@ class Ask:
     @property
     def edges(self) -> list[Fraction]:
         """The distinct lower bounds of the bands, highest first, exact as written."""
-        return sorted({Fraction(repr(band)) for band in self.bands}, reverse=True)
+        return sorted({Fraction(repr(float(band))) for band in self.bands}, reverse=True)
 
 
 def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
@@ -103,6 +104,9 @@ def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
         kind = f"a count, {pairs.threshold}" if isinstance(pairs.threshold, int) else pairs.measure
         raise ConfigError(f"--bands: a score is a resemblance, but {name} finds documents by {kind}")
     least = Fraction(repr(identity.lowest)) * FULL
+    for band in ask.bands:
+        if not math.isfinite(band):
+            raise ConfigError(f"--bands {band}: expected {_spell(least)} to {FULL}")
     for edge in reversed(ask.edges):
         if not least <= edge <= FULL:
             raise ConfigError(
