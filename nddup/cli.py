@@ -8,6 +8,7 @@ read. An error is one line on standard error.
 import argparse
 import atexit
 import difflib
+import errno
 import os
 import re
 import select
@@ -32,6 +33,9 @@ BY_SIGNAL = 128
 
 CLOSED = 141
 """The exit status if standard output was closed early, by the shells' convention for SIGPIPE."""
+
+LONGEST_SHOWN = 80
+"""Characters of a path that are shown where the system takes none so long."""
 
 AFTERWARDS = {
     "run": "; `--resume` finishes it", "sweep": "; `--resume` finishes it",
@@ -255,6 +259,8 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: C901, PLR0911 
     except Exception as error:  # noqa: BLE001 - any other error is also one line
         if isinstance(error, BrokenPipeError) and _is_unread():
             return CLOSED
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            return _fail(f"{str(error.filename)[:LONGEST_SHOWN]}…: {error.strerror}", 2)
         if os.environ.get("NDDUP_DEBUG"):
             sys.stderr.write(clean(traceback.format_exc()))
             return 1

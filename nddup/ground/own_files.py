@@ -20,6 +20,8 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISLNK, S_ISREG, S_ISVTX, S_IWGRP, S_IWOTH
 from typing import BinaryIO
 
+from nddup.errors import ConfigError
+
 OTHERS_WRITE = S_IWGRP | S_IWOTH
 MAX_LINKS = 40
 """Links on the way to a folder, as for Linux."""
@@ -34,6 +36,22 @@ FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC | os
 LINKED = "since it was listed a link came in its way, where others may write"
 
 
+def absolute(path: str) -> str:
+    """Return a path from the root on; one that begins there needs no current folder.
+
+    Raises:
+        ConfigError: if the path is relative, and the current folder was removed.
+    """
+    if path.startswith("/"):
+        return path
+    try:
+        return os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118 - as it is written
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{path}: the current folder was removed; go to another, or write paths from the root"
+        ) from None
+
+
 class ForeignFileError(Exception):
     """A file that another user wrote, or could have written; it is not read."""
 
@@ -46,7 +64,7 @@ def find_stranger(folder: str) -> str:
         ('', '/dev/shm can be written by others')
     """
     place, links = "/", 0
-    ahead = [*_names(os.path.join(os.getcwd(), folder)), ""]  # noqa: PTH109, PTH118 - `..` is what links make it
+    ahead = [*_names(absolute(folder)), ""]  # `..` is what links make it
     while ahead:
         name = ahead.pop()
         path = os.path.join(place, name) if name != ".." else os.path.dirname(place)  # noqa: PTH118, PTH120

@@ -11,6 +11,7 @@ from unicodedata import category
 from urllib.parse import quote, unquote, urlsplit
 
 from nddup.errors import ConfigError
+from nddup.ground.own_files import absolute
 from nddup.ground.shown import drop_login
 
 PLAIN = "/-_.!~*'():@&=+$,;"
@@ -76,7 +77,7 @@ def local_path(path: str) -> str:
             raise ConfigError(f"{drop_login(path)}: not a path of this machine")
         is_written = re.fullmatch(rf"(?:[\w{re.escape(PLAIN)}]|%[0-9A-Fa-f]{{2}})*", rest)
         path = unquote(inner.path, errors="surrogateescape") if is_written else "/" + rest.lstrip("/")
-    return "/" + os.path.normpath(os.path.join(os.getcwd(), path)).lstrip("/")  # noqa: PTH109, PTH118
+    return "/" + os.path.normpath(absolute(path)).lstrip("/")
 
 
 def is_of_this_machine(path: str) -> bool:

@@ -1,5 +1,6 @@
 """The console script: it ends the process itself, so nothing that was printed or promised may be lost on the way."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.places import ROOT
+
+NAME = "x" * 300
 
 CONSOLE = "import sys; from nddup.cli import console; sys.exit(console())"
 
@@ -42,6 +45,31 @@ def test_what_a_command_leaves_for_the_end_is_done() -> None:
     done = run_console(program=program)
 
     assert (done.returncode, done.stdout) == (3, "removed\n")
+
+
+def test_a_folder_that_was_removed_is_needed_for_relative_paths_alone(tmp_path: Path) -> None:
+    """A shell may stand in a folder that another one removed."""
+    (tmp_path / "in.jsonl").write_text('{"id": 1, "text": "a b c d e f g"}\n')
+    gone = str(tmp_path / "gone")
+    program = f"import os; os.mkdir({gone!r}); os.chdir({gone!r}); os.rmdir({gone!r}); {CONSOLE}"
+
+    relative = run_console("run", "in.jsonl", "--output", "out", program=program)
+    done = run_console("run", f"{tmp_path}/in.jsonl", "--output", f"{tmp_path}/out", "-q", program=program)
+
+    said = "nddup: in.jsonl: the current folder was removed; go to another, or write paths from the root\n"
+    assert (relative.returncode, relative.stderr.splitlines(keepends=True)[-1]) == (2, said)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [["show", NAME], ["run", NAME, "--output", "out"], ["mine", NAME, "--support", "2"]]
+)
+def test_a_name_that_is_too_long_is_one_line(arguments: list[str]) -> None:
+    """No file has a name of 300 letters; the message shows its start."""
+    done = run_console(*arguments)
+
+    assert done.returncode == 2
+    assert re.fullmatch(r"nddup: \S+…: File name too long", done.stderr.splitlines()[-1])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
