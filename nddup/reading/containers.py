@@ -24,7 +24,8 @@ from nddup.reading.charsets import (
 from nddup.reading.csv_rows import column_names, find_dialect, read_csv
 from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FILE_KINDS, FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
-from nddup.reading.mail import read_mail, starts_as_mail
+from nddup.reading.mail import read_mail
+from nddup.reading.mail_cutting import starts_as_mail
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError, compression_of
 from nddup.reading.warc import Wanted, read_warc

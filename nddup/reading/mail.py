@@ -1,9 +1,8 @@
 """E-mail: a message in a file, or many in one (mbox) -> records. Python's parser finds the parts of a message.
 
-    starts_as_mail    first bytes of a file -> whether it holds e-mail
     read_mail         stream -> records
-    cut_mail          stream -> the bytes of each message
-    read_message      those bytes -> the record of the message, then of each inside it; `count_messages`: how many
+    read_message      bytes of one message, from `cut_mail` -> its record, then those of messages inside it
+    count_messages    the same -> how many
 
 The id is the Message-ID. The text is the subject and every part that is text, in order; of a part in several forms the
 plain one, or the page where that says much more. A part that is not read is a line `attachment: name`, is counted, and
@@ -27,6 +26,7 @@ from typing import Any, Final, NamedTuple
 
 from nddup.reading.charsets import canonical_charset, decode_content, find_encoding
 from nddup.reading.decoding import EACH_BYTE, take_marks
+from nddup.reading.mail_cutting import COUNTED, EXCERPT_BYTES, LEAD, cut_mail
 from nddup.reading.mail_parts import (
     PAGE_TYPES,
     STYLE_TYPES,
@@ -41,10 +41,7 @@ from nddup.reading.mail_parts import (
 from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Unread, clean_id, decode_base64, excerpt, make_record
 from nddup.reading.records import content_fingerprint
-from nddup.reading.streams import PIECE, Expanded, StoppedError
-
-MAIL_NAME = re.compile(r"\.(emlx?|mbox|mbx)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
-"""Endings of the names of files with e-mail; their first line may be any field of a header."""
+from nddup.reading.streams import Expanded
 
 MAX_PARTS = 1_000
 """Parts of a message that are read; further ones are counted as unread."""
@@ -67,40 +64,8 @@ MAX_SUBJECT = 16_384
 MAX_WORDS = 100
 """Encoded words of a subject or a name that are decoded; further ones stay as they are written."""
 
-_DATE = (
-    rb"(?:(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?[ \t]+)?"
-    rb"(?:[A-Z][a-z]{2}[ \t]+\d{1,2}|\d{1,2}[ \t]+[A-Z][a-z]{2}[ \t]+\d{4}),?[ \t]+|\d{4}-\d\d-\d\d[T \t])"
-    rb"\d{1,2}:\d\d(?::\d\d)?[^\r\n]{0,60}"
-)
-_SENDER = (
-    rb"(?:(?:\"[^\"\r\n]{1,100}\")?[^ \t\r\n]{1,300}(?:[ \t]+at[ \t]+[^ \t\r\n]{1,300})?"
-    rb"|[^< \t\r\n][^<\r\n]{0,100}<[^ \t\r\n<>]{1,300}>)"
-)
-_NUMBER = rb"-?\d{12,20}[ \t]*"
-"""What stands for sender and date in collections of Usenet made from Google Groups."""
-
-_ENVELOPE = rb"From[ \t]+(?:(?:" + _SENDER + rb"[ \t]+)?" + _DATE + rb"|" + _NUMBER + rb")\r?\n>?[!-9;-~]{1,100}[ \t]*:"
-_ENVELOPE_START = re.compile(_ENVELOPE)
-_NEXT_ENVELOPE = re.compile(rb"(?<=\n)" + _ENVELOPE)
-_REACH = 1_000
-"""No envelope, with the start of the field after it, is longer."""
-
 _MAY_HOLD = re.compile(rb"message/|multipart/digest", re.IGNORECASE)
 """In every message that holds another, as the type of a part; parts of a digest are messages without saying so."""
-
-_LEAD = b"\xef\xbb\xbf \t\r\n"
-"""A byte order mark and blanks, which may stand before a header or an envelope."""
-
-_COUNTED = re.compile(rb"(\d{1,12})[ \t]*\r?\n(?=[!-9;-~]++[ \t]*+:)")
-"""The first line of a message of Apple Mail (.emlx): its bytes. What follows these says how it was shown."""
-
-_FIELD = re.compile(rb"([!-9;-~]{1,100})[ \t]*:([^\r\n]*)")
-_FIRST_FIELD = re.compile(rb"(From [^\r\n]++\r?\n|[!-9;-~]++[ \t]*+:)")
-_SURE_FIELDS: Final = frozenset({b"message-id", b"received", b"return-path", b"mime-version", b"delivered-to"})
-_USUAL_FIELDS: Final = frozenset({b"from", b"to", b"date", b"subject", b"newsgroups", b"path", b"cc", b"reply-to"})
-
-LEAST_FIELDS = 3
-"""Usual fields, one of them From with an address, that begin e-mail where none of `_SURE_FIELDS` does."""
 
 _NOTICE = re.compile(rb".{0,80}\bmulti-?part\b.{0,60}\b(?:MIME|format)\b.{0,200}", re.DOTALL | re.IGNORECASE)
 """What programs write before the first part, for readers that know no parts."""
@@ -137,85 +102,6 @@ _NO_CHARSET: Final = frozenset(
 
 _UTF_7: Final = frozenset({"utf-7", "unicode-1-1-utf-7", "csunicode11utf7"})
 """Labels of an encoding of mail alone: pages must not be read in it."""
-
-_EXCERPT_BYTES = 4 * EXCERPT_LENGTH
-
-
-def starts_as_mail(head: bytes, name: str) -> bool:
-    """Return whether a file holds e-mail: an mbox by its first line, else a header that no other text begins with.
-
-    Args:
-        head: the first bytes, expanded.
-        name: the name of the file; with a name of e-mail any field is enough.
-    """
-    head = head.lstrip(_LEAD)
-    if MAIL_NAME.search(name) and (_FIRST_FIELD.match(head) or _COUNTED.match(head)):
-        return True
-    if head.startswith(b"From "):
-        return _ENVELOPE_START.match(head) is not None
-    found = dict[bytes, bytes]()
-    for line in head.split(b"\n"):
-        if not line.strip():
-            break
-        if line[:1] in (b" ", b"\t") and found:
-            continue
-        field_ = _FIELD.match(line)
-        if field_ is None:
-            return False
-        found[field_[1].lower()] = field_[2]
-    names = found.keys()
-    sure = names & _SURE_FIELDS
-    if len(sure) > 1 or (sure and names & (_USUAL_FIELDS | {b"content-type"})):
-        return True
-    return len(names & _USUAL_FIELDS) >= LEAST_FIELDS and b"@" in found.get(b"from", b"")
-
-
-def cut_mail(stream: Expanded, *, max_record: int) -> Iterator[bytes | Reject]:
-    """Yield each message, with the envelope before it; together they are the file, except for rejects.
-
-    A message ends before a line `From ADDRESS DATE` that a field of a header follows, whether a blank line precedes it
-    or not. Other lines that begin with From are text. A file that does not begin with From is one message.
-
-    Returns:
-        Bytes of at most `max_record`; a reject `too large` for a longer message, and the reason if the stream stops.
-
-    Cost: linear. Memory: `max_record` and a piece.
-    """
-    held, searched, lost, is_over = bytearray(), 0, 0, False
-    try:
-        while not is_over:
-            piece = stream.read(PIECE)
-            is_over, held = not piece, held + piece
-            while lost or held.startswith(b"From ", _lead_of(held)):
-                match = _NEXT_ENVELOPE.search(held, searched or _lead_of(held) + 1)
-                if match is None:
-                    break
-                message, searched = bytes(held[: match.start()]), 0
-                del held[: match.start()]
-                yield _too_large(lost, message) if lost or len(message) > max_record else message
-                lost = 0
-            searched = max(0, len(held) - _REACH)
-            if len(held) > max_record + PIECE:
-                # One byte stays before the place that is searched on: a line end, maybe.
-                gone = max(0, searched - 1)
-                lost += gone
-                del held[:gone]
-                searched -= gone
-        if held or lost:
-            yield _too_large(lost, held) if lost or len(held) > max_record else bytes(held)
-    except StoppedError as error:
-        yield Reject(error.reason, str(error), excerpt(bytes(held[:_EXCERPT_BYTES])))
-
-
-def _lead_of(message: bytes | bytearray) -> int:
-    """Return how many bytes stand before a header or an envelope that say nothing."""
-    start = message[:_REACH]
-    return len(start) - len(start.lstrip(_LEAD))
-
-
-def _too_large(lost: int, rest: bytes | bytearray) -> Reject:
-    size = lost + len(rest)
-    return Reject("too large", f"{size:,} bytes, more than input.max_record", excerpt(bytes(rest[:_EXCERPT_BYTES])))
 
 
 def read_mail(
@@ -328,9 +214,9 @@ def read_message(message: bytes, *, made_up: str, policy: Sequence[str] = ()) ->
 
     Cost: linear, but for fields bounded by `MAX_PARAMETERS`. Memory: some copies of the message.
     """
-    start = excerpt(message[:_EXCERPT_BYTES])
-    message = message.lstrip(_LEAD)
-    if counted := _COUNTED.match(message):
+    start = excerpt(message[:EXCERPT_BYTES])
+    message = message.lstrip(LEAD)
+    if counted := COUNTED.match(message):
         message = message[counted.end() :][: int(counted[1])]
     if message.startswith(b"From "):
         message = _QUOTED_FROM.sub(rb"\1", message.partition(b"\n")[2])

@@ -60,6 +60,11 @@ _TEXTS = re.compile(
 _NO_TYPE = re.compile(r"\s*(?:(?:unknown|application)/unknown|\*/\*|[^/;]*)\s*(?:;|$)", re.IGNORECASE)
 """Content types of servers that know none. Source: https://mimesniff.spec.whatwg.org/#sniffing-an-unknown-mime-type"""
 
+_OF_CRAWLER = re.compile(r"metadata:|urn:(?:pageinfo|x-wpull|thumbnail|view|fullPage):", re.IGNORECASE)
+"""Addresses of what a crawler writes of itself or of a page as a record beside the pages: logs, arguments, lists.
+
+They are those of wget, wpull and Browsertrix, whose `urn:text:` is a text."""
+
 _LEAST = (1, 1, 1, 0, 0, 0)
 _DATE = re.compile(
     r"(\d{4})(?:-?(\d\d)(?:-?(\d\d)(?:[Tt ]?(\d\d):?(\d\d)(?::?(\d\d))?)?)?)?(?:[.,]?\d*)"
@@ -204,6 +209,8 @@ def _refusal_of(
         return "revisit", f"a revisit of {refers}"
     if capture.status is not None and wanted.statuses is not None and capture.status not in wanted.statuses:
         return "status", f"HTTP {capture.status}, which input.statuses leaves out"
+    if capture.record_type == "resource" and capture.target_uri and _OF_CRAWLER.match(capture.target_uri):
+        return "not text", f"of the crawler, no page: {capture.target_uri[:EXCERPT_LENGTH]}"
     return None if _TEXTS.match(content_type) else ("not text", content_type[:EXCERPT_LENGTH])
 
 

@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from nddup.reading.charsets import MARKS, unit_of
 from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FILE_KINDS, FileHead, Kind
-from nddup.reading.mail import count_messages, cut_mail
+from nddup.reading.mail import count_messages
+from nddup.reading.mail_cutting import cut_mail
 from nddup.reading.outcomes import Reject
 from nddup.reading.sgml_records import find_sgml_start
 from nddup.reading.streams import COMPRESSIONS, PIECE, Chunk, Expanded, Packer, Part, StoppedError, cut_pieces

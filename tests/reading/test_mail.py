@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.reading.mail import count_messages, cut_mail, read_mail, read_message, starts_as_mail
+from nddup.reading.mail import count_messages, read_mail, read_message
+from nddup.reading.mail_cutting import cut_mail, starts_as_mail
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import content_fingerprint, record_text
 from nddup.reading.streams import Expanded
@@ -573,3 +574,27 @@ def test_a_message_id_is_what_its_brackets_hold() -> None:
     assert one(b"Message-ID: <a@x> (added by a relay)\n\nb").doc_id == "a@x"
     assert one(b"Message-ID: a@x\n\nb").doc_id == "a@x"
     assert one(b"Message-ID:\n <a@x>\n\nb").doc_id == "a@x"
+
+
+PATCH = b"From %s Mon Sep 17 00:00:00 2001\nFrom: A <a@x>\nSubject: [PATCH] a\n\nlog\n" % (b"0123456789" * 4)
+
+
+@pytest.mark.parametrize("odd", [PATCH, b"From \nFrom: a@x\nSubject: a\n\none\n"])
+def test_odd_envelopes_begin_messages_in_a_file_of_such(odd: bytes) -> None:
+    """A patch of git, and an envelope without sender and date, are text in a message of a mailbox of others."""
+    other = ENVELOPE + b"Subject: b\n\nhere it is\n\n"
+
+    assert cut(odd + odd) == [odd, odd]
+    assert cut(odd + other + odd) == [odd, other, odd]
+    assert cut(other + odd + other) == [other + odd, other]
+    assert starts_as_mail(odd, "a.mbox")
+    assert starts_as_mail(odd, "a") is odd.startswith(b"From 0")
+
+
+def test_a_blank_in_the_time_of_an_envelope() -> None:
+    """As a filter left it in some mailboxes."""
+    first, second = (
+        b"From a@x  Fri Nov 25 %s 2016\nSubject: b\n\none\n" % time for time in (b"16:18:08", b"16: 18:08")
+    )
+
+    assert cut(first + second) == [first, second]

@@ -345,3 +345,23 @@ def test_record_before_damage_is_read() -> None:
     found = list(cut_warc(Expanded(io.BytesIO(data), "gzip"), max_record=1 << 20))
 
     assert [type(item) for item in found] == [Chunk, Reject]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "<metadata://gnu.org/software/wget/warc/wget.log>",
+        "metadata://gnu.org/software/wget/warc/wget_arguments.txt",
+        "urn:X-wpull:log",
+        "urn:pageinfo:http://a.example/",
+    ],
+)
+def test_what_a_crawler_writes_of_itself_is_no_page(address: str) -> None:
+    """Logs, arguments and lists beside the pages are rejects; texts of pages are read, as are other records."""
+    own = block(1, b"words of a log", "resource", "text/plain").replace(b"http://a.example/1", address.encode())
+    text = block(2, b"a text", "resource", "text/plain").replace(b"http://a.example/2", b"urn:text:http://a.example/")
+
+    (record,) = read(own)
+    assert isinstance(record, Reject)
+    assert (record.reason, record.detail.startswith("of the crawler")) == ("not text", True)
+    assert told(read(text + own.replace(b"resource", b"conversion"))) == ["a text", "words of a log"]
