@@ -186,9 +186,9 @@ PROBE_IDS = 10_000_000
 """Maximum number of feature ids of all probes together: 80 MB on the driver and in each task. Larger sketches mean
 fewer probes."""
 
-NEAR, NEAR_LISTED = 500_000, 2_000_000
-"""About the most near-duplicates of all probes together: the first, or up to the second as many as the run lists, some
-1 GB. More mean fewer probes."""
+NEAR, NEAR_LISTED = 500_000, 1_000_000
+"""About the most near-duplicates of all probes together: the first, or up to the second as many as the run lists, half
+a GB. More mean fewer probes."""
 
 NEAR_BELOW = 100_000
 """About the most pairs that are less like than candidates. More mean that fewer probes are compared with them."""

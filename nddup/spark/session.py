@@ -119,6 +119,8 @@ WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
 PINNED = {
     # Columns are called `group`, `left`, `first`: conditions on them do not parse if SQL's keywords are reserved.
     "spark.sql.ansi.enforceReservedKeywords": "false",
+    # What is grouped by stays a column of the answer.
+    "spark.sql.retainGroupColumns": "true",
     # Which files are hidden is known here too (`nddup.scanning.file_heads.is_hidden`); a run lists those skipped.
     "spark.sql.files.ignoredPathSegmentRegex": "^[._]",
     # The embedded engine reads and resumes what is written here.
