@@ -50,6 +50,7 @@ _UNLISTED_LABELS = {
     "csiso2022kr": "iso2022_kr",
     "utf-32": "utf-32-le",
     "utf-8-sig": "utf-8",
+    "x-user-defined": "cp1252",  # as browsers read a page that declares it
 }
 
 _PAGE_LABEL = re.compile(r"^(?:x-)?(?:windows|win|cp|ibm|dos)[-_ ]?(\d{3,4})$")

@@ -41,6 +41,7 @@ from nddup.reading.mail_parts import (
 from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Unread, clean_id, decode_base64, excerpt, make_record
 from nddup.reading.records import content_fingerprint
+from nddup.reading.signed_mail import SIGNED_TYPES, signed_part
 from nddup.reading.streams import Expanded
 
 MAX_PARTS = 1_000
@@ -363,7 +364,9 @@ def _word_bytes(kind: str, encoded: str) -> bytes:
 
 
 def _decode_raw(text: str, found: _Message) -> str:
-    return text if text.isascii() else found.decode(text.encode("utf-8", "surrogateescape"), None)
+    return (
+        text if text.isascii() and "\x1b" not in text else found.decode(text.encode("utf-8", "surrogateescape"), None)
+    )
 
 
 def _parts_of(part: Message) -> list[Message]:
@@ -375,6 +378,9 @@ def _add_parts(part: Message, found: _Message, depth: int) -> None:
     kind, parts = part.get_content_type(), _parts_of(part)
     if not parts and kind.startswith("multipart/") and (divided := _divide(part, found)):
         part, parts = divided, _parts_of(divided)
+    if not parts and kind in SIGNED_TYPES and (signed := _open_signed(part, found)):
+        _add_parts(signed, found, depth)
+        return
     if not parts:
         _add_leaf(part, found)
     elif kind == "message/delivery-status":
@@ -403,6 +409,21 @@ def _divide(part: Message, found: _Message) -> Message | None:
     boundary = seen[1].replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     named = b'Content-Type: %s; boundary="%s"' % (part.get_content_type().encode("ascii", "replace"), boundary)
     return _parse(named + b"\n\n" + data)
+
+
+def _open_signed(part: Message, found: _Message) -> Message | None:
+    """Return what a part holds that is signed as a whole; its signature is covered by the content's fingerprint."""
+    encoding = part.get("Content-Transfer-Encoding")
+    data, _ = data_of(part)
+    inside = signed_part(data) if found.divided < MAX_DIVIDED else None
+    opened = _parse(inside) if inside else None
+    if opened is None:
+        if encoding is not None:  # which `data_of` forgets
+            part["Content-Transfer-Encoding"] = encoding
+        return None
+    found.divided += 1
+    found.cover(data)
+    return opened
 
 
 def _leave_outside(part: Message, message: _Message) -> None:

@@ -72,21 +72,21 @@ def starts_as_mail(head: bytes, name: str) -> bool:
         return True
     if head.startswith(b"From "):
         return _ENVELOPE_START.match(head) is not None
-    found = dict[bytes, bytes]()
+    fields = dict[bytes, bytes]()
     for line in head.split(b"\n"):
         if not line.strip():
             break
-        if line[:1] in (b" ", b"\t") and found:
+        if line[:1] in (b" ", b"\t") and fields:
             continue
         field_ = _FIELD.match(line)
         if field_ is None:
             return False
-        found[field_[1].lower()] = field_[2]
-    names = found.keys()
+        fields[field_[1].lower()] = field_[2]
+    names = fields.keys()
     sure = names & _SURE_FIELDS
     if len(sure) > 1 or (sure and names & (_USUAL_FIELDS | {b"content-type"})):
         return True
-    return len(names & _USUAL_FIELDS) >= LEAST_FIELDS and b"@" in found.get(b"from", b"")
+    return len(names & _USUAL_FIELDS) >= LEAST_FIELDS and b"@" in fields.get(b"from", b"")
 
 
 def cut_mail(stream: Expanded, *, max_record: int) -> Iterator[bytes | Reject]:

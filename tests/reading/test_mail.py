@@ -133,6 +133,7 @@ def test_a_page_of_utf_8_declared_latin_is_utf_8() -> None:
         ("=?utf-8?Q?f=C3=B6=C3=B6\tbär?=", "föö bär"),
         ("=?utf-8?B?0J/RgNC4\n 0LLQtdGC?= =?utf-8?b?IQ?=", "Привет!"),
         ("=?utf-8?q?open =?utf-8?q?b?= c?", "=?utf-8?q?open b c?"),
+        ("Re: \x1b$BF|K\\8l\x1b(B 5", "Re: 日本語 5"),
     ],
 )
 def test_encoded_words(field: str, text: str) -> None:
