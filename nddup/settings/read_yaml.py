@@ -23,6 +23,7 @@ LONGEST_NUMBER = 10_000
 """Maximum number of characters of a number: YAML reads `1:30` to the base of 60, in time quadratic in its length."""
 
 EMPTY = "tag:yaml.org,2002:null"
+ODD = re.compile(r"[-+]?(0[0-9_]+$|[^:]*:)")
 NUMBERS = frozenset(["tag:yaml.org,2002:int", "tag:yaml.org,2002:float"])
 
 
@@ -36,6 +37,10 @@ class RepeatedKeyError(yaml.YAMLError):
 
 class EmptyValueError(yaml.YAMLError):
     """A key of a section has nothing after it: it would be null without a word."""
+
+
+class OddNumberError(yaml.YAMLError):
+    """A number that YAML reads to the base of 8 or 60: `0100` would be 64 without a word."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -62,7 +67,8 @@ def read_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
     """Return the value of a YAML text; None if it is empty.
 
     Raises:
-        YAMLError: if it is no YAML of plain values, a key occurs twice, or a key of a section has no value.
+        YAMLError: if it is no YAML of plain values, a key occurs twice, a key of a section has no value, or a number is
+            written to the base of 8 or 60.
         YamlBoundError: if it is too long, or holds too many values or too long a number.
         ValueError, ArithmeticError, LookupError, AttributeError: if it holds a number or a date that is none, or that
             Python cannot hold.
@@ -99,6 +105,12 @@ def _count_values(root: yaml.Node) -> None:
         if isinstance(node, yaml.ScalarNode):
             if node.tag in NUMBERS and len(node.value) > LONGEST_NUMBER:
                 raise YamlBoundError(f"a number of more than {LONGEST_NUMBER:,} characters")
+            if node.tag in NUMBERS and ODD.match(node.value):
+                line = node.start_mark.line + 1
+                raise OddNumberError(
+                    f"line {line}: a number that begins with 0 or holds : is read to another base; write its digits"
+                    " alone, or a text in quotes"
+                )
             return 1 + len(node.value) // VALUE
         if id(node) in above:
             raise YamlBoundError("a value that holds itself")
@@ -115,7 +127,7 @@ def _count_values(root: yaml.Node) -> None:
 
 def yaml_reason(error: Exception) -> str:
     """Say why and where a text is not YAML, without quoting it, because it may hold a secret."""
-    if isinstance(error, RepeatedKeyError | EmptyValueError):
+    if isinstance(error, RepeatedKeyError | EmptyValueError | OddNumberError):
         return str(error)
     if isinstance(error, YamlBoundError):
         return f"not YAML: {error}"

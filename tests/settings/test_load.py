@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nddup.errors import ConfigError
 from nddup.ground.shown import parse_size
 from nddup.settings import profiles
 from nddup.settings.load import load_config
@@ -220,3 +221,18 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
     """An empty file, or a section whose lines are all commented out, leaves the defaults."""
     assert load_config(written(tmp_path, "# nothing\n")) == Config()
     assert load_config(written(tmp_path, "spark:\n  # spark.x: 1\nsketch:\n")) == Config()
+
+
+@pytest.mark.parametrize("number", ["0100", "1:40", "-010", "0_7"])
+def test_a_number_to_another_base_is_refused(tmp_path: Path, number: str) -> None:
+    """YAML reads 0100 as 64 and 1:40 as 100, without a word; in --set such a value is a text."""
+    path = tmp_path / "odd.yaml"
+    path.write_text(f"pairs:\n  threshold: 0.8\nspark:\n  spark.umask: {number}\n")
+    with pytest.raises(ConfigError, match="odd.yaml: line 4: a number that begins with 0 or holds : is read to another"):
+        load_config(str(path))
+    path.write_text(f"spark:\n  spark.umask: '{number}'\nsketch:\n  size: 0x40\npairs:\n  threshold: 00.8\n")
+    config = load_config(str(path))
+    assert (config.spark["spark.umask"], config.sketch.size, config.pairs.threshold) == (number, 64, 0.8)
+
+    with pytest.raises(ConfigError, match=f"sketch.size: Input should be a valid integer, got '{number}'"):
+        load_config(None, [f"sketch.size={number}"])
