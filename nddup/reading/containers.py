@@ -21,7 +21,7 @@ from nddup.reading.charsets import (
     shown_encoding,
     wide_without_mark,
 )
-from nddup.reading.csv_rows import column_names, find_dialect, read_csv
+from nddup.reading.csv_rows import NAMED, column_names, find_dialect, read_csv
 from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FILE_KINDS, FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.mail import read_mail
@@ -261,8 +261,10 @@ def _csv_head(head: bytes, declared: Format, options: Mapping[str, Any], why: st
         decoded = decode_anyway(head, encoding := shown_encoding(head))
 
     text = decoded.text.lstrip("\r\n")
+    named = NAMED.match(text)
+    text = text[named.end() :].lstrip("\r\n") if named else text
     first = next(io.StringIO(text, newline=""), "")  # up to a carriage return, a line feed, or both, as rows end
-    delimiter = max(",;\t|", key=first.count)
+    delimiter = named[1] if named else max(",;\t|", key=first.count)
     dialect = find_dialect(text, delimiter, options.get("quote"), options.get("escape"))
     try:
         columns = next(dialect.read(io.StringIO(text, newline="")), [])

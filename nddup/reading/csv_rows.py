@@ -27,6 +27,9 @@ ESCAPE = "\\"
 UNQUOTED = "\t|"
 """Delimiters of tables that mostly have no quoting: the first rows must show quotes."""
 
+NAMED = re.compile('\ufeff?"?sep=(.)"?[ ,;\t]*(?:\r\n?|\n)')
+"""A first line that names the delimiter; spreadsheets may put delimiters after it."""
+
 _QUOTED = re.compile('"[^"]*(?:""[^"]*)*"')
 
 MOST_PARSED_AGAIN = 4
@@ -389,10 +392,11 @@ def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> It
     a reject and reading continues with the second line.
 
     Args:
-        with_blank: whether a blank line is an empty row; if not, blank lines are skipped.
+        with_blank: whether a blank line is an empty row; if not, blank lines are skipped. A first line that names the
+            delimiter, as for Excel, is as one.
     """
     rows = dialect.read(lines, strict=True)
-    width = 0
+    width, is_first = 0, True
     while True:
         lines.begin()
         try:
@@ -402,6 +406,8 @@ def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> It
             row = _read_sloppy(lines, dialect, width, is_long=isinstance(error, _LongRowError))
         if row is None:
             return
+        row = [] if is_first and delimiter_named("".join(lines.row)) == dialect.delimiter else row
+        is_first = is_first and row == []
         if row or with_blank:
             width = width or (0 if isinstance(row, Reject) else len(row))
             yield row
@@ -446,6 +452,17 @@ def _read_loosely(lines: Lines, dialect: Dialect) -> list[str] | None:
     except (csv.Error, _LongRowError):
         return None
     return None if lines.is_ended else row
+
+
+def delimiter_named(text: str) -> str | None:
+    r"""Return the delimiter that the first line of a table names, as Excel reads and writes it; None for another line.
+
+    Example:
+        >>> delimiter_named("sep=;\r\nid;text\r\n"), delimiter_named("id;text\r\n")
+        (';', None)
+    """
+    found = NAMED.match(text)
+    return found[1] if found else None
 
 
 def column_names(row: Iterable[str]) -> list[str]:

@@ -65,7 +65,8 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
     for row in read_rows(lines, dialect, with_blank=True):
         raw = source.take(len(lines.row))
         if row == []:
-            yield raw if verdicts.is_tagging else b""
+            names_delimiter = not has_header and "".join(lines.row).strip()
+            yield raw if verdicts.is_tagging or names_delimiter else b""
             continue
         if not has_header and not isinstance(row, Reject):
             has_header = True

@@ -97,6 +97,21 @@ def test_the_first_rows_tell_the_dialect(text: str, dialect: Dialect) -> None:
     assert find_dialect(text, dialect.delimiter) == dialect
 
 
+@pytest.mark.parametrize("line", ["sep=^\r\n", '"sep=^"\r\n', "sep=^\n"])
+def test_the_first_line_may_name_the_delimiter(tmp_path: Path, line: str) -> None:
+    """As Excel reads and writes it: any delimiter is read, and the line stays where the table is written again."""
+    data = f"{line}id^text\n1^one two three four five six, seven\n2^one two three four five six, seven\n"
+    assert texts(read(data)) == ["one two three four five six, seven"] * 2
+    assert texts(read("id,text\nsep=,a\n")) == ["a"]
+
+    (tmp_path / "in.csv").write_bytes(data.encode())
+    config = build_config({"output": {"report": False, "kept": "as-input", "tagged": "as-input"}}, origin="test")
+    run_locally([str(tmp_path / "in.csv")], str(tmp_path / "out"), config)
+    assert (tmp_path / "out" / "kept" / "in.csv").read_bytes().decode() == "".join(data.splitlines(keepends=True)[:3])
+    tagged = (tmp_path / "out" / "tagged" / "in.csv").read_bytes().decode()
+    assert tagged.startswith(f"{line}id^text^nddup_kept^")
+
+
 def test_a_reject_names_the_setting() -> None:
     """A row that was written in another way than the first ones says how it can be read."""
     filler = "".join(f"{at},some text\n" for at in range(9))

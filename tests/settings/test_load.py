@@ -228,7 +228,9 @@ def test_a_number_to_another_base_is_refused(tmp_path: Path, number: str) -> Non
     """YAML reads 0100 as 64 and 1:40 as 100, without a word; in --set such a value is a text."""
     path = tmp_path / "odd.yaml"
     path.write_text(f"pairs:\n  threshold: 0.8\nspark:\n  spark.umask: {number}\n")
-    with pytest.raises(ConfigError, match="odd.yaml: line 4: a number that begins with 0 or holds : is read to another"):
+    with pytest.raises(
+        ConfigError, match=r"odd.yaml: line 4: a number that begins with 0 or holds : is read to another"
+    ):
         load_config(str(path))
     path.write_text(f"spark:\n  spark.umask: '{number}'\nsketch:\n  size: 0x40\npairs:\n  threshold: 00.8\n")
     config = load_config(str(path))
