@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -159,12 +160,17 @@ class Run:
             A `RunTable` of the rows, in memory. For a run on Spark a DataFrame, not yet computed.
 
         Raises:
-            ConfigError: if the query is not one SELECT, or names an unknown table or column.
+            ConfigError: if the query is not one SELECT, or names an unknown table or column, or a table has the name of
+                one of the run.
             NddupError: if a table cannot be read.
 
         Cost: reads only the columns and rows that the query needs; data that does not fit in memory is written to the
         folder for temporary files.
         """
+        if not isinstance(query, str):
+            raise ConfigError(f"sql: expected one SELECT, got {type(query).__name__}")
+        if taken := sorted(name for name in tables if name.lower() in READABLE):
+            raise ConfigError(f"sql: {taken[0]} is a table of the run; give yours another name")
         if self._frames is not None:
             return self._frames.frame(query, **tables)
         given = {name: _as_arrow(name, table) for name, table in tables.items()}
@@ -225,7 +231,7 @@ class Run:
             if self._is_levelled:
                 raise ConfigError("closest_calls: kind mod-pow2 stores no share of the overlap; explain_pair shows it")
             decisive = Decisive("overlap", "p.overlap / p.larger", self.settings.pairs.threshold, SIZED_PAIRS)
-        closest = find_closest(self._ask, decisive, n)
+        closest = find_closest(self._ask, decisive, _counted("closest_calls", n))
         ends = {name: pa.array([getattr(one, name) for one in closest], pa.string()) for name in ("doc_a", "doc_b")}
         counted = self._ask.sql(COUNTED, wanted=pa.table(ends)).to_pylist()
         rows = {(row["doc_a"], row["doc_b"]): row["pairs"] for row in counted}
@@ -245,7 +251,7 @@ class Run:
         """
         from nddup.results.show import ALL_FAMILIES  # noqa: PLC0415
 
-        return table_of("answer", self._ask.sql(f"{ALL_FAMILIES} LIMIT {int(n)}"))
+        return table_of("answer", self._ask.sql(f"{ALL_FAMILIES} LIMIT {_counted('largest_families', n)}"))
 
     def rethreshold(self, threshold: float) -> "Run":
         """Recompute the run with another `pairs.threshold`, without reading its inputs again.
@@ -279,7 +285,7 @@ class Run:
         self,
         parts: Mapping[str, float | str],
         *,
-        by: Sequence[str] = (),
+        by: str | Sequence[str] = (),
         seed: int = 1,
         fixed: Mapping[str | int, str] | None = None,
         earlier: Any = None,  # noqa: ANN401 - of several libraries
@@ -320,7 +326,8 @@ class Run:
         rows = None if earlier is None else _as_arrow("earlier", earlier).select(["doc_id", "part"])
         if rows is not None:
             rows = rows.filter(rows["part"].is_valid()).cast(pa.schema({"doc_id": pa.string(), "part": pa.string()}))
-        split_run(run, SplitAsked(read_parts(parts), seed, tuple(by), named, rows), read_columns)
+        columns = (by,) if isinstance(by, str) else tuple(by)
+        split_run(run, SplitAsked(read_parts(parts), seed, columns, named, rows), read_columns)
         found = run.sql("SELECT * FROM split ORDER BY doc_id")
         run.forget()
         return table_of("answer", found)
@@ -424,6 +431,16 @@ def _dataset(path: str, name: str) -> ds.Dataset:
     folder, declared = Path(local_path(path), name), READABLE[name].arrow
     files = sorted(str(file) for file in folder.iterdir() if file.name[0] not in "_.") if folder.is_dir() else []
     return ds.dataset(files, declared, format=FORMAT) if files else ds.dataset(declared.empty_table())
+
+
+def _counted(caller: str, n: int) -> int:
+    try:
+        rows = index(n)
+    except TypeError:
+        rows = -1
+    if rows < 0:
+        raise ConfigError(f"{caller}: expected a number of rows, got {n!r}")
+    return rows
 
 
 def _as_arrow(name: str, table: object) -> pa.Table:

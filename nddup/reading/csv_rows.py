@@ -461,8 +461,8 @@ def delimiter_named(text: str) -> str | None:
         >>> delimiter_named("sep=;\r\nid;text\r\n"), delimiter_named("id;text\r\n")
         (';', None)
     """
-    found = NAMED.match(text)
-    return found[1] if found else None
+    match = NAMED.match(text)
+    return match[1] if match else None
 
 
 def column_names(row: Iterable[str]) -> list[str]:

@@ -96,7 +96,7 @@ def read_parts(given: str | Mapping[str, float | str]) -> Parts:
     if isinstance(given, str):
         pairs = [tuple(map(str.strip, one.partition("=")[::2])) for one in given.split(",")]
     else:
-        pairs = [(name, str(share)) for name, share in given.items()]
+        pairs = [(str(name), str(share)) for name, share in dict(given).items()]
     names, shares = [name for name, _ in pairs], [_read_share(name, share) for name, share in pairs]
     for name in names:
         if NAME.fullmatch(name) is None or name.lower() in TABLES:
@@ -116,8 +116,9 @@ def _read_share(name: str, share: str) -> Fraction:
     except (ValueError, ZeroDivisionError):
         value = Fraction(0)
     if not 0 < value < 1 or value.denominator > MOST_DIGITS:
-        raise ConfigError(f"--parts: expected NAME=SHARE, a share between 0 and 1, such as {name or 'test'}=.1, "
-                          f"got {name}={share}" if share else f"--parts: {name or 'a part'} has no share")  # fmt: skip
+        raise ConfigError(f"--parts: expected NAME=SHARE, a share between 0 and 1 of nine decimals at most, such as "
+                          f"{name or 'test'}=.1 or {name or 'test'}=1/3, got {name}={share}"
+                          if share else f"--parts: {name or 'a part'} has no share")  # fmt: skip
     return value
 
 

@@ -126,6 +126,28 @@ def test_wrong_queries_are_refused(run: Run, query: str, said: str) -> None:
     assert str(caught.value).startswith(said)
 
 
+def test_a_question_that_is_none_harms_no_later_one(run: Run) -> None:
+    """A table of the caller does not take the place of one of the run; counts are whole numbers."""
+    with pytest.raises(ConfigError, match="sql: keep is a table of the run; give yours another name"):
+        run.sql("SELECT * FROM keep", keep=pd.DataFrame({"doc_id": ["f0v0"]}))
+    assert run.sql("SELECT count(*) AS n FROM keep").to_pylist() == [{"n": len(run.keep)}]
+    for wrong in (-1, 2.5, "2", None):
+        with pytest.raises(ConfigError, match="closest_calls: expected a number of rows"):
+            run.closest_calls(wrong)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="largest_families: expected a number of rows"):
+            run.largest_families(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="sql: expected one SELECT, got NoneType"):
+        run.sql(None)  # type: ignore[arg-type]
+
+
+def test_parts_and_columns_of_a_split_as_they_come(run: Run) -> None:
+    """A list of pairs and numbers are parts, thirds are written as fractions, and one column needs no list."""
+    expected = run.split({"0": "1/3", "1": "2/3"}, by=["source"]).to_pylist()
+    assert run.split([(0, "1/3"), (1, "2/3")], by="source").to_pylist() == expected  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"of nine decimals at most, such as a=.1 or a=1/3, got a=0.333"):
+        run.split({"a": 1 / 3, "b": 2 / 3})
+
+
 QUERIES = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/howto/ask-a-run.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
