@@ -24,6 +24,9 @@ MAX_HEADER = 1 << 20
 BLANKS = 64
 """Bytes examined at a time for line ends between two records."""
 
+MOST_BYTES = 4
+"""Bytes of UTF-8 that a character takes at most."""
+
 _BLANK = b"\r\n\0 "
 
 _TYPE = re.compile(rb"^WARC-Type[ \t]*:[ \t]*([\w-]+)", re.IGNORECASE | re.MULTILINE)
@@ -289,8 +292,9 @@ def length_of(header: bytes) -> int | None:
 def size_of(window: Window, header: bytes, max_record: int) -> int | None:
     """Return the bytes of the record at the start of the window, with its header; None if that has no length.
 
-    A length that leads into the next record, as programs write that count characters or line ends wrong, is not
-    believed: where neither a record nor the end of the file follows, the record ends before the next one inside it.
+    A wrong length is not believed where neither a record nor the end of the file follows: one that leads into the next
+    record, as programs write that count line ends wrong, ends before that; one that is the number of characters, not of
+    bytes, reaches to the next record, or to the end of the file.
     """
     length = length_of(header)
     if length is None:
@@ -303,7 +307,23 @@ def size_of(window: Window, header: bytes, max_record: int) -> int | None:
     if len(window.held) >= size and START.startswith(after):
         return size
     following = _NEXT.search(window.held, len(header) - len(b"\r\n"), size + BLANKS)
-    return max(following.start(), len(header)) if following and following.end() < size else size
+    if following and following.end() < size:
+        return max(following.start(), len(header))
+    return _size_by_characters(window, len(header), length, max_record) or size
+
+
+def _size_by_characters(window: Window, start: int, length: int, max_record: int) -> int | None:
+    """Return where a record ends that has so many characters of UTF-8, or units of UTF-16; None if it has others."""
+    most = min(start + MOST_BYTES * length, max_record)
+    window.look(most + BLANKS)
+    following = _NEXT.search(window.held, start + length, most + BLANKS)
+    end = following.start() if following else len(window.held.rstrip(_BLANK)) if len(window.held) < most else start
+    try:
+        text = window.held[start:end].decode()
+    except UnicodeDecodeError:
+        return None
+    lengths = (len(text), len(text.encode("utf-16-le")) // 2)
+    return end if end > start and length in lengths else None
 
 
 def is_document(header: bytes) -> bool:

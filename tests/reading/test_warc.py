@@ -365,3 +365,23 @@ def test_what_a_crawler_writes_of_itself_is_no_page(address: str) -> None:
     assert isinstance(record, Reject)
     assert (record.reason, record.detail.startswith("of the crawler")) == ("not text", True)
     assert told(read(text + own.replace(b"resource", b"conversion"))) == ["a text", "words of a log"]
+
+
+@pytest.mark.parametrize("text", ["Привет, мир", "日本語の文書", "naïve 😀 café", "plain"])
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-32-le"])
+def test_length_in_characters(text: str, codec: str) -> None:
+    """A length that counts characters, or units of UTF-16 as of JavaScript, ends the record where the page ends."""
+    records = [block(number, page(f"{text} {number}")) for number in range(4)]
+    unit = {"utf-16-le": 2, "utf-32-le": 4}[codec]
+    for number in (1, 3):
+        answer = page(f"{text} {number}")
+        length = len(answer.decode().encode(codec)) // unit
+        records[number] = records[number].replace(b"Length: %d" % len(answer), b"Length: %d" % length)
+
+    for data in (b"".join(records), b"".join(records[1:])):
+        expected = [f"{text} {number}" for number in range(4 - data.count(b"WARC/1.1"), 4)]
+        assert [one.strip() for one in told(read(data))] == expected
+        pieces = list(walk_warc(Expanded(io.BytesIO(data), ""), max_record=1 << 20))
+        assert b"".join(one.header + one.data for one in pieces if isinstance(one, WarcPiece)) == data
+    junk = records[0] + b"bytes between records\r\n\r\n" + records[2]
+    assert told(read(junk)) == [f"{text} 0", "malformed", f"{text} 2"]
