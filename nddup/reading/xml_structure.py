@@ -22,7 +22,10 @@ MAX_DEPTH = 64  # levels below which tags are ignored
 MAX_CANDIDATES = 50
 RECORD_LEVELS = 4
 
-ID_NAMES = ("docid", "docno", "doc_id", "id", "@id", "@docid", "@doc_id", "@newid", "@itemid", "guid", "identifier")
+ID_NAMES = (
+    "docid", "docno", "doc_id", "id", "@id", "@docid", "@doc_id", "@newid", "@itemid", "guid", "identifier",
+    "document_id", "_id", "_id.$oid", "uuid",  # of BEIR and Elasticsearch; of MongoDB
+)  # fmt: skip
 URL_NAMES = ("docurl", "url", "link", "loc", "uri", "@url", "@href")
 TITLE_NAMES = ("title", "subject", "headline", "@title")
 BODY_NAMES = (

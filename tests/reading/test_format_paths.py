@@ -159,6 +159,22 @@ def test_paths_of_json() -> None:
     assert seen(read_all(b'{"a": "*"}', content="base64(a)")[1][0])[2] == "[bad base64]"
 
 
+@pytest.mark.parametrize(
+    ("line", "id_"),
+    [
+        ('{"_id": "d1", "title": "a", "text": "b"}', "d1"),  # BEIR, Elasticsearch
+        ('{"_id": {"$oid": "5f1"}, "text": "b"}', "5f1"),  # mongoexport
+        ('{"uuid": "u", "document_id": 7, "text": "b"}', "7"),
+        ('{"_id": "x", "id": "y", "text": "b"}', "y"),
+    ],
+)
+def test_ids_of_databases_and_benchmarks(line: str, id_: str) -> None:
+    """A key of these names is the id, where no key of a plainer name is there."""
+    record = parse_record(line.encode(), read_head(line.encode()), is_last=True)
+    assert isinstance(record, Record)
+    assert record.doc_id == id_
+
+
 def test_given_content_is_all_the_text() -> None:
     """If the content is set, the titles of the format are left out."""
     [record, *_] = read_all(encoded(OAI), content="metadata/*/description")[1]
