@@ -48,6 +48,7 @@ Source: https://archive.org/web/researcher/ArcFileFormat.php"""
 
 MAX_LINE, MAX_DIGITS = 1 << 16, 18
 _ARC_FIELDS = 5
+_ADDRESS = re.compile(rb"[A-Za-z][\w+.-]*:")
 _ARC_DATE = re.compile(rb"\d{12,17}")
 LEAD = b"\xef\xbb\xbf" + _BLANK
 """A byte order mark and blanks, which may stand before the first record."""
@@ -300,8 +301,10 @@ def size_of(window: Window, header: bytes, max_record: int) -> int | None:
     if length is None:
         return None
     size = len(header) + length
-    if size > max_record or window.is_arc:
+    if size > max_record:
         return size
+    if window.is_arc:
+        return _size_by_lines(window, len(header), size)
     window.look(size + BLANKS)
     after = window.held[size : size + BLANKS].lstrip(_BLANK)[: len(START)]
     if len(window.held) >= size and START.startswith(after):
@@ -310,6 +313,17 @@ def size_of(window: Window, header: bytes, max_record: int) -> int | None:
     if following and following.end() < size:
         return max(following.start(), len(header))
     return _size_by_characters(window, len(header), length, max_record) or size
+
+
+def _size_by_lines(window: Window, start: int, size: int) -> int:
+    """Return where a record of ARC ends: where its length says, unless that is inside the line of the next one."""
+    window.look(size + 1)
+    if window.held[size : size + 1] in (b"", b"\n", b"\r") or window.held[size - 1 : size] == b"\n":
+        return size
+    window.look(size + MAX_LINE)
+    begin, end = window.held.rfind(b"\n", start, size) + 1, window.held.find(b"\n", size, size + MAX_LINE)
+    line = bytes(window.held[begin:end]) if 0 < begin < end else b""
+    return begin if _ADDRESS.match(line) and split_line(line) else size
 
 
 def _size_by_characters(window: Window, start: int, length: int, max_record: int) -> int | None:

@@ -188,6 +188,10 @@ _wrapper_of = lru_cache(maxsize=256)(Wrapper)
 # CDATA sections hold no references; elsewhere XML's own references are kept.
 _CDATA = re.compile(rb"(<!\[CDATA\[.*?(?:\]\]>|\Z))", re.DOTALL)
 
+_CDATA_START = "<![CDATA["
+_WRITTEN_CDATA = re.compile(r"\s*<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
+"""A field whose CDATA section was escaped, as in some feeds: it would be a comment in a page."""
+
 _STRAY = re.compile(rb"&(?!(?:[A-Za-z]\w*+|#[0-9]++|#[xX][0-9a-fA-F]++);)")
 
 _NAMED = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*+);")
@@ -519,7 +523,9 @@ def _field(node: Node, kind: FieldKind, is_markup: bool | None) -> Field | None:
         kind = _kind_of_type(_attribute(node, "type").strip().lower())
         if kind == "base64":
             return declared_value(_text(node), kind, is_markup)
-    return declared_value(_text_apart(node), kind, is_markup)
+    text = _text_apart(node)
+    inside = _WRITTEN_CDATA.fullmatch(text) if _CDATA_START in text else None
+    return declared_value(inside[1] if inside else text, kind, is_markup)
 
 
 def _kind_of_type(name: str) -> FieldKind:

@@ -77,7 +77,7 @@ RSS2 = """<?xml version="1.0" encoding="windows-1251"?>
 <guid isPermaLink="false">id-1</guid><description>&lt;p&gt;Коротко&lt;/p&gt;</description>
 <content:encoded><![CDATA[<p>Полный <b>текст</b> & ещё</p>]]></content:encoded>
 <excerpt:encoded>e</excerpt:encoded></item>
-<item><description>&lt;p&gt;Коротко&lt;/p&gt;</description><content:encoded/><link>http://a.example/2</link></item>
+<item><description>&lt;![CDATA[&lt;p&gt;Коротко&lt;/p&gt;]]&gt;</description><content:encoded/><link>http://a.example/2</link></item>
 <item><title>только заголовок</title><guid></guid><link>http://a.example/3</link></item>
 </channel></rss>"""
 RSS1 = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">

@@ -385,3 +385,21 @@ def test_length_in_characters(text: str, codec: str) -> None:
         assert b"".join(one.header + one.data for one in pieces if isinstance(one, WarcPiece)) == data
     junk = records[0] + b"bytes between records\r\n\r\n" + records[2]
     assert told(read(junk)) == [f"{text} 0", "malformed", f"{text} 2"]
+
+
+@pytest.mark.parametrize("more", [-5, -1, 0, 1, 2, 4, 9])
+@pytest.mark.parametrize("between", [b"\n", b""])
+def test_lengths_of_arc(more: int, between: bytes) -> None:
+    """A length that leads into the line of the next record does not change its address."""
+    text = b"<html>\n<p>words %d\n</html>"
+
+    def record(number: int, more: int = 0) -> bytes:
+        line = b"http://a.example/%d 1.2.3.4 20010926085547 text/html %d\n"
+        return line % (number, len(text % number) + more) + text % number + between
+
+    head = b"filedesc://a.arc 0.0.0.0 20010101000000 text/plain 3\nabc\n"
+    if between or not more:
+        records = [one for one in read(head + record(1, more) + record(2) + record(3)) if isinstance(one, Record)]
+
+        assert [one.url for one in records] == [f"http://a.example/{number}" for number in (1, 2, 3)]
+        assert [record_text(one).split()[:2] for one in records] == [["words", str(number)] for number in (1, 2, 3)]
