@@ -7,7 +7,8 @@
 Archives hold bodies that are not encoded as their headers say: proxies remove chunks or decompress a body and leave the
 header. So each encoding is tried in its turn. A body that does not have it must look like text, or is refused:
 compressed bytes and the lengths of chunks never become text. A body that begins as gzip or zstd is that, whatever its
-header says. A body that ends inside an encoding gives all that decodes, as in a browser.
+header says, as is one that is chunks up to the last. A body that ends inside an encoding gives all that decodes, as in
+a browser.
 """
 
 import io
@@ -79,6 +80,8 @@ def decode_body(body: bytes, encodings: Sequence[str], limit: int) -> bytes:
             doubt = doubt or f"its body cannot be decoded ({name}: {error})"
         if is_over := len(body) > limit:
             break
+    if not is_over and "chunked" not in map(str.lower, encodings):
+        body = _unnamed_chunks(body) or body
     for _ in range(MOST_UNNAMED):
         if is_over or compression_of(body) not in _UNNAMED:
             break
@@ -137,6 +140,21 @@ def _join_chunks(body: bytes, limit: int) -> bytes:
                 raise BodyError(f"its body cannot be decoded (chunked: no end of a chunk at byte {at:,})")
             at = end.end()
     return b"".join(parts)
+
+
+def _unnamed_chunks(body: bytes) -> bytes | None:
+    """Join the chunks of a body whose header does not name them; None unless all of it is chunks, up to the last."""
+    at, parts = 0, list[bytes]()
+    while match := _CHUNK.match(body, at):
+        begin, length = match.end(), int(match[1], 16)
+        if not length:
+            return b"".join(parts) if parts and not body[begin:].strip() else None
+        end = _CHUNK_END.match(body, begin + length)
+        if end is None:
+            return None
+        parts.append(body[begin : begin + length])
+        at = end.end()
+    return None
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:

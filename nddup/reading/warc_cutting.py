@@ -318,7 +318,7 @@ def size_of(window: Window, header: bytes, max_record: int) -> int | None:
 def _size_by_lines(window: Window, start: int, size: int) -> int:
     """Return where a record of ARC ends: where its length says, unless that is inside the line of the next one."""
     window.look(size + 1)
-    if window.held[size : size + 1] in (b"", b"\n", b"\r") or window.held[size - 1 : size] == b"\n":
+    if bytes(window.held[size : size + 1]) in (b"", b"\n", b"\r") or window.held[size - 1 : size] == b"\n":
         return size
     window.look(size + MAX_LINE)
     begin, end = window.held.rfind(b"\n", start, size) + 1, window.held.find(b"\n", size, size + MAX_LINE)

@@ -125,3 +125,12 @@ def test_what_looks_like_text() -> None:
     assert looks_like_text("Страница".encode("utf-16"))
     assert not looks_like_text("Короткая".encode("cp1251"))
     assert not looks_like_text(b"<html>\0")
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 5000])
+def test_chunks_that_no_header_names(size: int) -> None:
+    """A body that is chunks from its first byte to its last is joined; a text that begins like one is not changed."""
+    assert decode_body(chunked(TEXT, size), [], LIMIT) == TEXT
+    assert decode_body(chunked(gzip.compress(TEXT), size), ["gzip"], LIMIT) == TEXT
+    for text in (b"5\r\nabcde\r\n", b"5\r\nabcde\r\n0\r\n\r\nmore", b"0\r\n\r\n", b"12\n13\n0\n", b"a\nb\n0\n\n"):
+        assert decode_body(text, [], LIMIT) == text
