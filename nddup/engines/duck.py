@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,7 +11,7 @@ from copy import copy
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any, Self
 from weakref import finalize
 
@@ -76,8 +77,11 @@ SQL_TYPES = {
 CHUNK = 1 << 24
 """Characters of a text that are read at a time."""
 
-_databases: "dict[int, Database]" = {}
-"""The database of each process, by its id: one that is forked makes its own."""
+_shared: "list[Database]" = []
+"""The database that the engines of this process share, or none."""
+
+_left: "list[Database]" = []
+"""Databases of the process from which this one was forked: to close one would wait for threads that are not here."""
 
 
 class Database:
@@ -87,11 +91,12 @@ class Database:
     """
 
     def __init__(self) -> None:
-        self._spilled = TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True)
-        settings: dict[str, str | bool | int | float | list[str]] = {**SETTINGS, "temp_directory": self._spilled.name}
+        self._process = os.getpid()
+        spilled = mkdtemp(prefix="nddup-")
+        finalize(self, _remove, spilled, self._process)
+        settings: dict[str, str | bool | int | float | list[str]] = {**SETTINGS, "temp_directory": spilled}
         self._first = duckdb.connect(":memory:", config=settings)
         self._first.execute("; ".join(MACROS))
-        self._process = os.getpid()
         self._numbers = count()
 
     def connect(self, catalog: str = "memory") -> duckdb.DuckDBPyConnection:
@@ -111,19 +116,28 @@ class Database:
         return name
 
     def forget(self, connection: duckdb.DuckDBPyConnection, catalog: str) -> None:
-        """Free the tables of a catalog, but not in a process that was forked: its DuckDB has none of its threads."""
-        if os.getpid() == self._process:
-            connection.close()
-            with self._first.cursor() as other:
-                other.execute(f"DETACH {catalog}")
+        """Free the tables of a catalog, unless this is a process that was forked from the one that made them."""
+        if os.getpid() != self._process:
+            _left.append(self)
+            return
+        connection.close()
+        with self._first.cursor() as other:
+            other.execute(f"DETACH {catalog}")
 
 
 def shared_database() -> Database:
     """Return the database of all engines of this process over its own tables, which share its limit of memory."""
-    process = os.getpid()
-    if process not in _databases:
-        _databases[process] = Database()
-    return _databases[process]
+    database = _shared[0] if _shared else Database()
+    _shared[:] = [database]
+    return database
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+os.register_at_fork(before=_shared.clear)  # a process that ends with a database of the one before it may crash
 
 
 class DuckEngine(Engine):
@@ -137,7 +151,7 @@ class DuckEngine(Engine):
         path: name of the run, for messages.
         database: one of its own; without, its tables are a catalog of `shared_database`, freed with this object.
 
-    Cost: below one ms, beside that of the first database of this process.
+    Cost: below one ms, and of the first one that of the database.
     """
 
     def __init__(self, path: str, database: Database | None = None) -> None:

@@ -424,10 +424,9 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
         return _read_as(raw, wide)
 
     given = canonical_charset(charset) if charset else None
+    # Text in UTF-16 has a blank, a digit or a line end somewhere, and so a zero byte, if it is not Han.
     if given in WIDE and b"\0" not in raw and _han_without_mark(raw, 1) != given:
-        given = (
-            None  # text in UTF-16 has a space, a digit or a line end somewhere, and so a zero byte, if it is not Han
-        )
+        given = None
     is_ascii = given not in WIDE and raw.isascii()
     may_escape = is_ascii and (b"\x1b" in raw or b"~{" in raw)
     if is_ascii and not may_escape:

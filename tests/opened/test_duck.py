@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ from nddup.engines.duck import DuckEngine, DuckRun, shared_database
 from nddup.errors import ConfigError, NddupError
 from nddup.tables import RESULTS
 from tests.opened.made_runs import write_family, write_run
+from tests.places import ROOT
 
 
 def bare(field: pa.Field) -> pa.DataType:
@@ -145,18 +148,44 @@ def test_engines_of_a_process_share_a_database_and_no_table() -> None:
     assert count_catalogs() == before
 
 
-def test_a_forked_process_has_a_database_of_its_own() -> None:
-    """What it asks, makes and frees does not touch the threads and locks of the other's DuckDB."""
-    engine = DuckEngine("before")
-    engine.put("numbers", pa.table({"n": [1]}))
+FORKED = """
+import os, sys, pyarrow as pa
+from pathlib import Path
+from nddup.engines.duck import DuckEngine
 
-    child = os.fork()
-    if not child:
-        del engine
-        own = DuckEngine("after")
-        own.put("numbers", pa.table({"n": [2]}))
-        os._exit(int(own.sql("SELECT n FROM numbers").to_pylist() != [{"n": 2}]))
-    _, status = os.waitpid(child, 0)
+def numbers(value):
+    engine = DuckEngine("numbers")
+    engine.put("numbers", pa.table({"n": [value]}))
+    return engine
 
-    assert os.waitstatus_to_exitcode(status) == 0
-    assert engine.sql("SELECT n FROM numbers").to_pylist() == [{"n": 1}]
+def read(engine):
+    return engine.sql("SELECT n FROM numbers")["n"][0].as_py()
+
+kept, freed = (numbers(1), numbers(2)) if sys.argv[1] == "while one is there" else (None, read(numbers(1)))
+child = os.fork()
+if not child:
+    del freed
+    status = read(numbers(3))
+    os._exit(status) if kept else sys.exit(status)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), read(kept or numbers(1)))
+print(len(list(Path(os.environ["TMPDIR"]).iterdir())))
+"""
+
+
+@pytest.mark.parametrize("when", ["while one is there", "later"])
+def test_a_forked_process_has_a_database_of_its_own(when: str, tmp_path: Path) -> None:
+    """It leaves the database of the process before it, and its temporary folder, as they are; it ends as others do.
+
+    While an engine of that process is there, DuckDB would crash as the other exits: so does DuckDB alone.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, when],
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    left = 1 + (when == "while one is there")  # a folder of the other, which ended without its exit handlers
+    assert done.stdout.split() == ["3", "1", str(left)], done.stderr
+    assert not done.stderr
