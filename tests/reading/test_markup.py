@@ -195,3 +195,18 @@ def test_the_source_of_a_formula_is_no_text() -> None:
 
     assert strip_markup(page).split() == ["a", "x", "=", "1", "b"]
     assert strip_markup("<p>an <annotation>of</annotation> words").split() == ["an", "of", "words"]
+
+
+def test_a_page_of_frames_has_the_text_beside_them() -> None:
+    """It has no body; whatever stands in <noframes>, its markup is removed once."""
+    frames = (
+        "<html><head><title>t</title></head><frameset cols=1,2><frame src=a><noframes>{}</noframes></frameset></html>"
+    )
+
+    assert strip_markup(frames.format("<body><p>one <b>tw</b>o &amp; <script>x</script></body>")).split() == [
+        "one",
+        "two",
+        "&",
+    ]
+    assert strip_markup(frames.replace("<noframes>{}</noframes>", "")) == ""
+    assert strip_markup("<frameset><noframes>" * 20_000 + "words").endswith("words")
