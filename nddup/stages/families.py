@@ -325,8 +325,17 @@ def require_other(engine: "RunEngine", path: str) -> None:
     if engine.earlier is not None:
         return
     engine.open_other(path)
-    if engine.files.full_path(path) == engine.files.full_path(engine.folder.path):
-        raise OutputError(f"output.names_from: {path} is the run that is to be made; give another --output")
+    require_other_place(engine, path, "output.names_from:")
+
+
+def require_other_place(engine: "RunEngine", path: str, asked: str) -> None:
+    """Refuse a run that is read, wherever links lead to, if the run that is to be made takes its place.
+
+    Raises:
+        OutputError: naming it, and what was asked.
+    """
+    if engine.files.is_within(path, engine.folder.path):
+        raise OutputError(f"{asked} {path} is the run that is to be made; give another --output")
 
 
 def names_after(earlier: FinishedRun, engine: Engine) -> str:

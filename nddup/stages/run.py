@@ -38,7 +38,7 @@ from nddup.scanning.first_records import note_ids
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.load import read_stored
 from nddup.settings.plan import stored_texts
-from nddup.stages.families import list_families, names_after, require_other
+from nddup.stages.families import list_families, names_after, require_other, require_other_place
 from nddup.stages.framed_hosts import has_frames, list_framed
 from nddup.stages.inputs_found import find_inputs, know_forced, note_changes, read_forced, read_ids_of
 from nddup.stages.keep import find_idle_globs, find_idle_values
@@ -137,6 +137,8 @@ def make_run(  # noqa: PLR0913 - what the command line takes
         engine.earlier, engine.onto = earlier, onto
         engine.without = [] if without is None else read_ids_of(engine.files, without, "--without")
         chain = None if onto is None else open_chain(engine.folder_at(onto))
+        if onto is not None:
+            require_other_place(engine, onto, "--onto:")
         batches = [Batch(batch or "", tuple(map(engine.files.full_path, inputs)))]
         noted = _begin(engine, batches, source, chain)
         whole = source if chain is None else _whole(engine, source, chain)
@@ -165,6 +167,8 @@ def _begin(engine: RunEngine, batches: list[Batch], source: Collection, chain: C
     require_delta(config.output.kept, is_on_spark=engine.is_on_spark)
     if config.output.names_from is not None:
         require_other(engine, config.output.names_from)
+    if config.lexicon.saved is not None:
+        require_other_place(engine, config.lexicon.saved, "lexicon.saved:")
 
     files = {file.source: file.state for file in source.listing.files}
     inputs: dict[str, Any] = name_forced(engine.forced)

@@ -55,6 +55,24 @@ def test_a_run_that_kept_nothing_is_refused(night: Path, capsys: pytest.CaptureF
     assert "needs output.onto=true" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("output", ["one", "link", "link/inside"])
+def test_a_run_does_not_replace_the_one_it_goes_on_from(
+    night: Path, capsys: pytest.CaptureFixture[str], engine: str, output: str
+) -> None:
+    """The run before was lost, and the later one not made."""
+    (night / "link").symlink_to("one")
+    given = str(night / ("one" if output != "link/inside" else "one/inside"))
+    if output == "link/inside":
+        shutil.copytree(night / "one", night / "apart")
+        shutil.move(night / "apart", night / "one" / "inside")
+    before = sorted_tables(night / "one")
+    asked = ["--onto", given, "-o", str(night / output.partition("/")[0]), "--overwrite", *QUIET, "--engine", engine]
+    assert main(["run", str(night / "b2"), "--as", "b2", *asked]) == 2
+    assert "is the run that is to be made; give another --output" in capsys.readouterr().err
+    assert sorted_tables(night / "one") == before
+
+
 def test_nothing_is_taken_out_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--without", "gone.txt", "-o", str(tmp_path / "out")]) == 2
     assert "--onto" in capsys.readouterr().err
