@@ -46,8 +46,12 @@ NAME = re.compile(
 )
 """Usual names of an id column. An id may look like such a name; then the caller passes `header=False`."""
 
+CLUSTER = re.compile(r"(cluster|group|set|component|family)([ _-]?(id|no|number|label))?", re.IGNORECASE)
+"""Usual names of a column that numbers the clusters of a table with a document a line."""
+
 MEMBERS = ("members", "ids", "doc_ids", "documents", "docs", "group", "cluster")
 ENDS = (("id_a", "id_b"), ("doc_a", "doc_b"), ("a", "b"), ("id1", "id2"), ("left", "right"), ("first", "second"))
+DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 SCORES = ("score", "similarity", "jaccard", "resemblance", "sim")
 PAIR = 2
 """Number of ids in a pair; also the index of the column after them."""
@@ -165,6 +169,8 @@ def guess_layout(
 
     name = delimiter or _find_delimiter(body)
     rows = [split_fields(line, DELIMITERS[name]) for line in body]
+    if header is None:
+        _refuse_memberships(rows[0])
     has_header = _is_header(rows) if header is None else header
     names = tuple(rows[0]) if has_header else ()
     rows = rows[1:] if has_header else rows
@@ -173,6 +179,17 @@ def guess_layout(
     if (kind or _guess_kind(rows, names)) == "groups":
         return Layout("groups", name, names, skipped)
     return Layout("pairs", name, names, skipped, _find_score(rows, names, score))
+
+
+def _refuse_memberships(names: Sequence[str]) -> None:
+    """Raise LayoutError for the header of a table with a document and its cluster a line: it is no list of pairs."""
+    numbered = [name for name in names if CLUSTER.fullmatch(name)]
+    ids = [name for name in names if NAME.fullmatch(name) and len(name) > 1]
+    if len(numbered) == 1 and ids:
+        raise LayoutError(
+            f"its header names a document ({ids[0]}) and its cluster ({numbered[0]}) a line; expected a cluster a line,"
+            f" as of SQL's SELECT string_agg({ids[0]}, chr(9)) … GROUP BY {numbered[0]}, or pairs"
+        )
 
 
 def split_fields(line: str, delimiter: str | None) -> list[str]:
@@ -188,7 +205,9 @@ def split_fields(line: str, delimiter: str | None) -> list[str]:
 
 
 def finite_number(value_or_text: str | float) -> float | None:
-    """Return the value as a number; None for anything else, including infinities and NaN."""
+    """Return the value as a number, also with a decimal comma; None for anything else, infinities and NaN too."""
+    if isinstance(value_or_text, str) and DECIMAL_COMMA.fullmatch(value_or_text):
+        value_or_text = value_or_text.replace(",", ".")
     try:
         value = float(value_or_text)
     except (ValueError, OverflowError):
@@ -211,6 +230,8 @@ def _json_layout(line: str, comments: tuple[str, ...], kind: Kind | None, score:
     except (ValueError, RecursionError) as error:
         raise LayoutError(f"its first line looks like JSON but is not valid: {error}") from error
 
+    if isinstance(value, list) and any(isinstance(one, list | dict) for one in value):
+        raise LayoutError("its first line is an array of all entries; expected one a line: jq -c '.[]' FILE")
     is_pair = isinstance(value, dict) and any(a in value and b in value for a, b in ENDS)
     is_group = isinstance(value, list) or (isinstance(value, dict) and first_key(value, MEMBERS) is not None)
     if not is_pair and not is_group:

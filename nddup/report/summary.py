@@ -55,8 +55,14 @@ def headline(metrics: RunMetrics) -> list[Line]:
         ),
         Line("clusters", rows["clusters"], _of_clusters(rows["clusters"], metrics)),
         Line("kept", stages.keep.kept, _share(stages.keep.kept, rows["documents"])),
-        Line("removed", stages.keep.removed, "each has a kept near-duplicate"),
+        Line("removed", stages.keep.removed, _why_removed(stages.keep.removed, stages.keep.forced_removed)),
     ]
+
+
+def _why_removed(removed: int, forced: int) -> str:
+    if not forced:
+        return "each has a kept near-duplicate"
+    return f"{forced:,} by keep.force" + ("; each other has a kept near-duplicate" if removed > forced else "")
 
 
 def notes(metrics: RunMetrics) -> list[str]:

@@ -127,6 +127,12 @@ def test_what_is_said_wins_over_what_is_told() -> None:
         (["one", "two"], "its lines have no two fields between tabs, semicolons, commas, blanks: 'one'"),
         (["{broken"], "its first line looks like JSON but is not valid"),
         (['{"x": 1}'], "its first line has neither two ids (id_a, id_b) nor members"),
+        (['[["a", "b"], ["c", "d"]]'], "its first line is an array of all entries; expected one a line"),
+        (
+            ["doc_id,cluster_id", "a,1", "b,1"],
+            "its header names a document (doc_id) and its cluster (cluster_id) a line",
+        ),
+        (["cluster id,score,id", "1,.5,a"], "its header names a document (id) and its cluster (cluster id) a line"),
     ],
 )
 def test_what_is_no_list_is_said(lines: list[str], said: str) -> None:
@@ -135,6 +141,14 @@ def test_what_is_no_list_is_said(lines: list[str], said: str) -> None:
         guess_layout(lines)
 
     assert str(error.value).startswith(said)
+
+
+def test_scores_with_a_decimal_comma() -> None:
+    """Tables between semicolons have them: a score is no third document."""
+    lines = ["d1;d2;0,9", "d3;d4;1,0"]
+    layout = guess_layout(lines)
+    assert (layout.kind, layout.score) == ("pairs", 2)
+    assert read_lines(lines, layout).scores == [0.9, 1.0]
 
 
 def test_a_score_that_is_not_there_is_refused() -> None:

@@ -17,7 +17,7 @@ from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.shown import csv_line
-from nddup.report.summary import notes
+from nddup.report.summary import _why_removed, notes
 from nddup.settings.load import build_config
 from nddup.settings.schema import Config
 from nddup.stages.inputs_found import read_forced
@@ -222,3 +222,10 @@ def test_another_threshold_keeps_what_is_forced(tmp_path: Path) -> None:
     again = nddup.open(str(tmp_path / "0.6")).rethreshold(0.8).keep.to_pylist()
 
     assert sorted(map(repr, again)) == sorted(map(repr, made[0.8]))
+
+
+def test_the_summary_claims_nothing_of_documents_that_are_forced_out() -> None:
+    """Only what the policy removes has a kept near-duplicate."""
+    assert _why_removed(3, 0) == "each has a kept near-duplicate"
+    assert _why_removed(3, 2) == "2 by keep.force; each other has a kept near-duplicate"
+    assert _why_removed(3, 3) == "3 by keep.force"
