@@ -4,8 +4,9 @@ A query must answer soon after a process starts, so the other methods import wha
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import pyarrow as pa
@@ -41,6 +42,8 @@ Inputs: TypeAlias = Paths | Mapping[str, str] | Any
 """One or several paths of files and folders; texts by id; or a table of pandas, Polars or Arrow, or a list of
 dictionaries, of `id`, and a title and a text by their usual names."""
 
+NO_TEXTS = pa.table({"id": pa.nulls(0, pa.string()), "text": pa.nulls(0, pa.string())})
+
 Given: TypeAlias = list[str] | pa.Table
 """A list of paths, or TEXTS."""
 
@@ -66,8 +69,7 @@ def read_given(inputs: Inputs, read: tuple[str, ...] = ()) -> Given:
         ConfigError: if it is no table, or one of Spark, or has no column of ids or of texts.
     """
     if isinstance(inputs, Mapping):
-        columns = [pa.array(inputs.keys(), pa.string()), pa.array(inputs.values(), pa.string())]
-        return number_texts(pa.Table.from_arrays(columns, names=["id", "text"]), id="id", text="text")
+        inputs = [{"id": name, "text": text} for name, text in inputs.items()] or NO_TEXTS
     if _are_paths(inputs):
         return paths_given(inputs)
     from nddup.embedded.given_tables import (  # noqa: PLC0415
@@ -84,6 +86,13 @@ def read_given(inputs: Inputs, read: tuple[str, ...] = ()) -> Given:
             raise ConfigError("a table of Spark: write it as Parquet, and add its folder")
         rows = to_arrow(table, choose_columns(table, "id", None, read, advice="call it text"))
         return number_texts(rows, id="id", text="text", policy=rows["policy"] if read else None)
+
+
+def _spelled(ids: Iterable[object]) -> list[str]:
+    for one in ids:
+        if not isinstance(one, str | Integral):
+            raise ConfigError(f"remove: expected ids as strings, got {type(one).__name__}")
+    return [str(one) for one in ids]
 
 
 def _are_paths(inputs: Inputs) -> bool:
@@ -369,14 +378,18 @@ class Repository:
                 break
         return gone
 
-    def remove(self, ids: str | Sequence[str]) -> "tuple[Written, list[str]]":
-        """Remove documents as one version; return it and the ids that are not live. A string is one id."""
+    def remove(self, ids: str | int | Sequence[str | int]) -> "tuple[Written, list[str]]":
+        """Remove documents as one version; return it and the ids that are not live. A string or a number is one id.
+
+        Raises:
+            ConfigError: for anything but strings and whole numbers.
+        """
         from nddup.repository.commits import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import remove  # noqa: PLC0415
 
         with self.workers() as workers, claimed(self._repo):
             self.refresh()
-            written, unknown = remove(self.snapshot, [ids] if isinstance(ids, str) else ids, workers)
+            written, unknown = remove(self.snapshot, _spelled([ids] if isinstance(ids, str | int) else ids), workers)
         if written.commit is not None:
             self._read(written.commit)
         return written, unknown

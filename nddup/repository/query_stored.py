@@ -24,6 +24,7 @@ from nddup.ground.shown import one_line
 from nddup.matching.confirm_texts import SetRule
 from nddup.matching.lookups import Near, distinct, join_near, spread_rows
 from nddup.matching.measures import MEASURES
+from nddup.reading.records import without_surrogates
 from nddup.repository.identity import Identity, share_of
 from nddup.repository.pair_batch import NewTexts, Read, count_common, read_shingles
 from nddup.repository.segment_files import MATCHES, table_of
@@ -97,7 +98,7 @@ def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
     Raises:
         ConfigError: one line that names the band and the possible ones.
     """
-    if not ask.bands:
+    if not len(ask.bands):
         return
     pairs = identity.config.pairs
     if MEASURES[pairs.measure].is_directed or isinstance(pairs.threshold, int):
@@ -133,6 +134,9 @@ def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, s
     Raises:
         ConfigError: for anything but strings.
     """
+    if hasattr(texts, "columns") or hasattr(texts, "column_names"):  # its names would be the texts
+        kind = type(texts).__name__
+        raise ConfigError(f"query: expected texts, got {kind}: give {{id: text}}, as of dict(zip(ids, texts))")
     given = [texts] if isinstance(texts, str | bytes) else texts
     named = given if isinstance(given, Mapping) else {str(i): text for i, text in enumerate(given)}
     other = next(((name, text) for name, text in named.items() if not isinstance(text, str)), None)
@@ -140,8 +144,8 @@ def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, s
         raise ConfigError(f"query: expected texts as strings, got {type(other[1]).__name__} for {other[0]}")
     n = len(named)
     known = {
-        "doc_id": pa.array(named.keys(), pa.string()),
-        "text": pa.array(named.values(), pa.string()),
+        "doc_id": pa.array(map(str, map(without_surrogates, named.keys())), pa.string()),
+        "text": pa.array(map(without_surrogates, named.values()), pa.string()),
         "source": pa.repeat("query", n),
         "split": pa.repeat(pa.scalar(0, pa.int64()), n),
         "seq": pa.array(range(n), pa.int64()),

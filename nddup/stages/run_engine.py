@@ -128,6 +128,9 @@ class RunFiles(Files, Protocol):
     def full_path(self, path: str) -> str:
         """Return a path as an absolute URI with its file system."""
 
+    def is_within(self, path: str, folder: str) -> bool:
+        """Return whether a path is a folder or lies in it, by the places that links lead to."""
+
 
 class RunEngine(ABC):
     """One run on one engine: its settings, its tables, and the steps that make them."""

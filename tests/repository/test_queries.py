@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import nddup.repository
@@ -196,3 +198,21 @@ def test_the_bands_of_a_page(
     )  # fmt: skip
     Path("link").symlink_to("pages")  # one repository, however it is spelled, counts once
     assert run("query", "pages", "new.html", "--also", "link", "--also", "./pages", "--bands", "60,70,80") == (0, shown)
+
+
+def test_what_a_program_gives_in_other_types(tmp_path: Path) -> None:
+    """Numbers are ids, half a surrogate is one lost character; the names of a table are no texts."""
+    repo = nddup.repository.create(str(tmp_path / "repo"), lowest=np.float64(0.6))
+    texts = ["some words of one text " * 3, "quite another text stands here now and here"]
+    repo.add({1: texts[0], np.int64(2): texts[1], "\ud800": "a text of its own words", "c": "x\ud800"})
+    assert sorted(repo.tables()["documents"]["doc_id"].to_pylist()) == ["1", "2"]
+
+    found = repo.query([f"\ud800 {texts[0]}"], Ask(bands=np.array([70, 80])))  # type: ignore[arg-type]
+    assert found["doc_id"].to_pylist() == ["1"]
+    for table in (pl.DataFrame({"id": [1], "text": texts[:1]}), pa.table({"id": [1], "text": texts[:1]})):
+        with pytest.raises(ConfigError, match=r"query: expected texts, got (DataFrame|Table): give \{id: text\}"):
+            repo.query(table)  # type: ignore[arg-type]
+
+    assert repo.remove([1, "2"])[1] == []
+    with pytest.raises(ConfigError, match="remove: expected ids as strings, got NoneType"):
+        repo.remove([None])  # type: ignore[list-item]
