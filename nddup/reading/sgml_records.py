@@ -118,6 +118,10 @@ def parse_sgml(chunk: bytes, head: FileHead, *, is_last: bool) -> Record | Rejec
         return None
 
     body = chunk[match.start() :]
+    if scanner.again.search(body, 1):  # in an encoding in which `divide_sgml` finds none
+        start = excerpt(body)
+        return Reject("malformed", "another record starts before the end tag: an end tag is missing", start)
+
     spans = scanner.scan(body)
     doc_id = _first_text(body, spans, head.format.id)
     if spans.get(_HEADER):

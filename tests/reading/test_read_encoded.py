@@ -48,14 +48,21 @@ def decode_each(raw: bytes, encoding: str) -> tuple[str, bytes]:
             lost, raw = lost + raw[error.start : error.end], raw[error.end :]
 
 
-def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
-    """Decode by the first charset that fits, with Python's codecs; None if it is detected, or given by a mark."""
-    if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<", b"{\0", b"\0{")):
-        return None
+def may_be_wide(raw: bytes, charset: str | None) -> bool:
+    """Return whether bytes may be UTF-16 or UTF-32: by a mark, zero bytes, or the bytes of Thai or Han."""
+    if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<", b"{\0", b"\0{")) or b"\x0e" in raw:
+        return True
     blanks = sum(byte in b"\t\n\f\r" for byte in raw)
     is_one_byte = not set(raw) & {*range(1, 32), 127} - {*b"\t\n\f\r\x1b"} and 5 * blanks < len(raw)
-    if 0 in raw and (5 * raw.count(0) >= 2 * len(raw) or not is_one_byte):
-        return None  # perhaps UTF-16 or UTF-32
+    if 0 in raw:
+        return 5 * raw.count(0) >= 2 * len(raw) or not is_one_byte
+    return not raw.isascii() and charset is not None and str(canonical_charset(charset)).startswith("utf-16")
+
+
+def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
+    """Decode by the first charset that fits, with Python's codecs; None if it is detected, or given by a mark."""
+    if may_be_wide(raw, charset):
+        return None
     given_charset = canonical_charset(charset) if charset else None
     is_wide = given_charset in ("utf-16-le", "utf-16-be")
     if is_wide and 0 not in raw:
@@ -66,7 +73,8 @@ def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
     first = given_charset or declared_charset(raw)
     if first in SINGLE_BYTE and not raw.isascii() and not decode_each(raw, "utf-8")[1]:
         given_charset = "utf-8"
-    for encoding in filter(None, (given_charset, declared_charset(raw), "utf-8")):
+    is_letter = raw[-1:] > b"\xc3" and raw[:-1].isascii()
+    for encoding in filter(None, (given_charset, declared_charset(raw), None if is_letter else "utf-8")):
         try:
             text, lost = raw.decode(encoding), b""
         except UnicodeDecodeError as error:
