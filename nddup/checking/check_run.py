@@ -1,9 +1,9 @@
 """`nddup check RUN`: prove the promises of a finished run by plain methods, one line per promise.
 
 Proved in full at any size: the accounting, equal sketches, names of clusters, members and representatives, the reasons
-of the keep-list, the names of components, `duplicates.txt`, and the form of `pairs`. Above the limits in `evidence`, a
-promise that needs comparisons of sketches is proved on a deterministic sample, and its line says so. A sampled sketch
-(smallest SHA-256 of the id) or cluster (smallest id) is still compared with ALL sketches.
+of the keep-list, the names of components and families, `duplicates.txt`, and the form of `pairs`. Above the limits in
+`evidence`, a promise that needs comparisons of sketches is proved on a deterministic sample, and its line says so. A
+sampled sketch (smallest SHA-256 of the id) or cluster (smallest id) is still compared with ALL sketches.
 
 The proofs use no code of the pairs stage, the miners or the keep-list: see `nddup.verifying.definitions`. The queries
 over the tables are in `nddup.checking`, the same for both engines.
@@ -472,6 +472,11 @@ def _families(evidence: Evidence) -> Iterator[Finding]:
     yield _find(evidence, promise, values, extremes, reads=["counted_values"])
 
 
+def _names(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.run.holds("names"):
+        yield _find(evidence, "names: one for each family, and its documents", *prove_names.WRONG_FAMILIES)
+
+
 def _lines(evidence: Evidence) -> Iterator[Finding]:
     promise = "duplicates.txt: the clusters, line by line"
     yield _find(evidence, promise, prove_names.WRONG_LINES, reads=["lines"])
@@ -486,6 +491,7 @@ STEPS: dict[str, Callable[[Evidence], Iterator[Finding]]] = {
     "members": _members,
     "keep": _keep,
     "families": _families,
+    "names": _names,
     "duplicates.txt": _lines,
 }
 """The checks by subject, in the order of the report."""

@@ -1,4 +1,4 @@
-"""Proof of the names of clusters, of `duplicates.txt`, of components and of `false_components`.
+"""Proof of the names of clusters and families, of `duplicates.txt`, of components and of `false_components`.
 
     members                --recount_members-->   recounted_members   each cluster's digest, size and first ids
     clusters               --WRONG_NAMES-->       violations   clusters that differ from their members
@@ -8,6 +8,7 @@
     placed (driver)        --split_components-->  problems     components that clusters do not connect
     pairs (driver)         --misnamed_parts-->    problems     nodes whose component is not what pairs connect
     placed, folded, docs   --WRONG_FALSE-->       violations   wrong counts of invented pairs
+    names, keep            --WRONG_FAMILIES-->    violations   families without a name, names of no family
 
 Members are read in order, as a stream; the text is read in parts, not in lines: a line may not fit into memory.
 """
@@ -51,6 +52,34 @@ IN_ORDER = ("cluster_id", "doc_id")
 """The order in which `recount_members` needs the rows of `ALL_MEMBERS`."""
 
 ALL_MEMBERS = "SELECT cluster_id, doc_id FROM members"
+
+
+WRONG_FAMILIES = (
+    Violations(
+        """
+        SELECT * FROM (
+            SELECT coalesce(n.name, f.head) AS name, n.documents, coalesce(f.n, 0) AS due,
+                   CASE WHEN n.name IS NULL THEN 'nameless' WHEN n.doc_id IS NOT NULL AND f.head IS NULL THEN 'strange'
+                        WHEN n.documents IS DISTINCT FROM coalesce(f.n, 0) THEN 'documents' END AS what
+            FROM names AS n FULL JOIN (
+                SELECT coalesce(duplicate_of, doc_id) AS head, count(*) AS n FROM keep
+                WHERE kept OR duplicate_of IS NOT NULL GROUP BY coalesce(duplicate_of, doc_id)
+            ) AS f ON n.doc_id = f.head
+        ) AS compared WHERE what IS NOT NULL
+        """,
+        {
+            "nameless": "{name}: kept, and its family has no name",
+            "strange": "{name}: the name of a document that is not kept",
+            "documents": "{name}: a family of {documents} documents, counted {due}",
+        },
+    ),
+    Violations("SELECT name FROM names GROUP BY name HAVING count(*) > 1", "{name}: the name of two families"),
+    Violations(
+        "SELECT doc_id FROM names WHERE doc_id IS NOT NULL GROUP BY doc_id HAVING count(*) > 1",
+        "{doc_id}: its family has two names",
+    ),
+)
+"""Names of `names` that are not of one family each. Whether it is the earlier run's, only that run can tell."""
 
 
 class _Cluster:

@@ -10,10 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import nddup.repository
+from nddup.checking.check_run import check_run
 from nddup.cli import main
 from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.settings.load import build_config
 from tests.finished_runs import run_over, write_texts
+from tests.results.damages import change, drop, rewrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,6 +68,30 @@ def test_names_stay_and_are_not_given_again() -> None:
     told = json.loads(summary[summary.index('"news":') + 7 :].partition(',"components"')[0])
     assert told == {"since": "run1", "documents": 4, "before": 5, "born": 0, "alone": 1, "grown": 0, "shrunk": 2,
                     "gone": 0, "largest": []}  # fmt: skip
+
+
+DAMAGES = {
+    "b: a family of 3 documents, counted 2": change("documents", 3, name="b"),
+    "z: a family of 1 documents, counted 0": change("documents", 1, name="z"),
+    "l: kept, and its family has no name": drop(name="k"),
+    "b: the name of two families": change("name", "b", name="k"),
+    "z: its family has two names": change("doc_id", "z", name="z"),
+    "k: the name of a document that is not kept": change("doc_id", "c", name="k"),
+}
+
+
+def test_check_proves_that_each_family_has_one_name() -> None:
+    """Names that are lost, given twice, or of no family are found, with wrong numbers of documents."""
+    assert check_run(DuckRun("run2"), steps=["names"]).is_sound
+    for message, damage in DAMAGES.items():
+        shutil.copytree("run2", "damaged")
+        rewrite(Path("damaged"), "names", damage)
+
+        (finding,) = check_run(DuckRun("damaged"), steps=["names"]).findings
+
+        assert finding.broken, message
+        assert message in finding.examples
+        shutil.rmtree("damaged")
 
 
 def test_diff_calls_families_by_these_names(capsys: pytest.CaptureFixture[str]) -> None:
