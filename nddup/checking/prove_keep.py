@@ -316,14 +316,17 @@ def wrong_leaders(*, is_led: bool) -> Violations:
         met AS (
             SELECT k.doc_id, count(*) AS n, count_if({is_before("l", "k")}) AS earlier
             FROM keeping AS k JOIN near AS l ON k.node = l.node WHERE k.doc_id <> l.doc_id GROUP BY k.doc_id
-        )
+        ),
+        paired AS (SELECT node_a AS node FROM folded UNION SELECT node_b AS node FROM folded)
         SELECT * FROM (
             SELECT k.doc_id,
                    CASE WHEN k.leader IS NULL THEN 'silent'
                         WHEN k.leader AND {"false" if is_led else "true"} THEN 'unled'
+                        WHEN k.leader AND p.node IS NULL THEN 'alone'
                         WHEN k.leader AND k.class >= 0 AND m.earlier > 0 THEN 'second'
                         WHEN NOT k.leader AND m.n > 0 AND (m.earlier = 0 OR k.class < 0) THEN 'due' END AS what
-            FROM keeping AS k LEFT JOIN met AS m ON k.doc_id = m.doc_id WHERE k.size > 0
+            FROM keeping AS k LEFT JOIN met AS m ON k.doc_id = m.doc_id LEFT JOIN paired AS p ON k.node = p.node
+            WHERE k.size > 0
         ) AS judged WHERE what IS NOT NULL
     """  # noqa: S608 - the text above
     return Violations(
@@ -331,6 +334,7 @@ def wrong_leaders(*, is_led: bool) -> Violations:
         {
             "silent": "{doc_id}: neither a leader nor none",
             "unled": "{doc_id}: leads, but no component has more pairs than pairs.max_edges",
+            "alone": "{doc_id}: leads, but is in no pair",
             "second": "{doc_id}: leads, though a leader before it is near",
             "due": "{doc_id}: does not lead, though no leader before it is near, or keep.force keeps it",
         },

@@ -1,16 +1,14 @@
 """Proof of the names of clusters and families, of `duplicates.txt`, of components and of `false_components`.
 
-    members                --recount_members-->   recounted_members   each cluster's digest, size and first ids
-    clusters               --WRONG_NAMES-->       violations   clusters that differ from their members
-    duplicates.txt         --read_lines-->        lines        each line's digest, size and support
-    clusters, lines        --WRONG_LINES-->       violations   lines without a cluster, clusters without a line
-    placed                 --STRAYING-->          violations   nodes of two components, wrong names of components
-    placed (driver)        --split_components-->  problems     components that clusters do not connect
-    pairs (driver)         --misnamed_parts-->    problems     nodes whose component is not what pairs connect
-    placed, folded, docs   --WRONG_FALSE-->       violations   wrong counts of invented pairs
-    names, keep            --WRONG_FAMILIES-->    violations   families without a name, names of no family
-
-Members are read in order, as a stream; the text is read in parts, not in lines: a line may not fit into memory.
+members                --recount_members-->   recounted_members   each cluster's digest, size and first ids
+clusters               --WRONG_NAMES-->       violations   clusters that differ from their members
+duplicates.txt         --read_lines-->        lines        each line's digest, size and support
+clusters, lines        --WRONG_LINES-->       violations   lines without a cluster, clusters without a line
+placed                 --STRAYING-->          violations   nodes of two components, wrong names of components
+placed (driver)        --split_components-->  problems     components that clusters do not connect
+pairs (driver)         --misnamed_parts-->    problems     nodes whose component is not what pairs connect
+placed, folded, docs   --WRONG_FALSE-->       violations   wrong counts of invented pairs
+names, keep            --WRONG_FAMILIES-->    violations   families without a name, names of no family
 """
 
 import hashlib
@@ -36,6 +34,7 @@ RECOUNTED_MEMBERS = working(
 )
 LINES = working("lines", "digest string, n long, support string", "The content of a line of `duplicates.txt`.")
 LINES_PER_BATCH = 10_000
+"""Lines whose digests are returned together; the text is read in parts, since a line may not fit into memory."""
 
 ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"), *(
     (chr(code), f"\\x{code:02x}") for code in (*range(32), *range(127, 160)) if code not in {9, 10, 13}

@@ -263,6 +263,16 @@ def test_passes_other_settings(tmp_path: Path, name: str) -> None:
     assert broken(report) == [], report.text()
 
 
+def test_a_leader_in_no_pair_is_found(tmp_path: Path) -> None:
+    """Which of its equals leads, `pairs` tells; a document that is in none of them does not lead."""
+    folder = run(tmp_path, **SETTINGS["leaders"])
+    rewrite(folder, "keep", change("leader", value=True, doc_id="lone0"))
+
+    findings = check_run(DuckRun(str(folder)), steps=["keep"]).findings
+
+    assert [one.examples for one in findings if one.broken] == [("lone0: leads, but is in no pair",)]
+
+
 STEPS = {
     "leaders": ["pairs", "clusters", "members", "keep"],
     "contained": ["pairs", "keep"],  # its clusters are components, as those of no other promise
