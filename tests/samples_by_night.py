@@ -16,9 +16,8 @@ from tests.places import ROOT
 
 STARTED_BY = (
     "Dockerfile", "conf", "docker-compose.yml", "jobs", "nddup/spark/daemon.py", "nddup/spark/java.py",
-    "nddup/spark/session.py",
 )  # fmt: skip
-"""What starts a job on a cluster, or from Airflow."""
+"""What starts a job on a cluster, or from Airflow; a session's settings are tried by all tests of Spark."""
 
 
 def first(number: int, cases: Iterable[Any]) -> list[Any]:

@@ -70,6 +70,7 @@ def read_given(inputs: Inputs, read: tuple[str, ...] = ()) -> Given:
     """
     if isinstance(inputs, Mapping):
         inputs = [{"id": name, "text": text} for name, text in inputs.items()] or NO_TEXTS
+        read = ()  # texts by id have no other columns
     if _are_paths(inputs):
         return paths_given(inputs)
     from nddup.embedded.given_tables import (  # noqa: PLC0415

@@ -80,7 +80,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-@pytest.mark.parametrize("kind", first(2, ["family", "empty", "made"]))
+@pytest.mark.parametrize("kind", first(1, ["family", "empty", "made"]))
 def test_both_engines_give_the_same_answers(
     kind: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

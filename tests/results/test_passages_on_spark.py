@@ -137,6 +137,7 @@ def test_records_in_another_order(tmp_path: Path) -> None:
         assert found[0][name] == found[1][name]
 
 
+@pytest.mark.nightly  # by day the embedded engine reads them (`test_passages`)
 def test_the_kept_documents_of_a_run_are_read(spark: "SparkSession", tmp_path: Path) -> None:
     """Of a run only kept documents count, under the names that the run gave, and get tags."""
     text = " ".join(f"w{number}" for number in range(60))

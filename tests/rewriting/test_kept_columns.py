@@ -159,6 +159,7 @@ def test_a_record_that_bears_a_column_already_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.nightly  # by day `test_written_by_spark` compares the files of both
 def test_spark_writes_the_same_columns(spark: SparkSession, tmp_path: Path) -> None:
     """A run gives the same lines on both engines."""
     write(tmp_path / "in")

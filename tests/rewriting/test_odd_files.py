@@ -47,7 +47,7 @@ def test_files_without_a_record(folder: Path) -> None:
     assert (kept / "empty.jsonl").read_bytes() == (tagged / "empty.jsonl").read_bytes() == b""
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.nightly])])
 def test_a_table_that_cannot_be_opened_is_not_written(folder: Path, engine: str) -> None:
     """A Parquet file without its end is a reject, as of any other kind; all other files are written again."""
     pq.write_table(pa.table({"id": ["7"], "text": ["a"]}), folder / "in" / "cut.parquet")

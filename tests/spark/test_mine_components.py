@@ -178,6 +178,7 @@ def test_problems_stay_where_they_are(spark: SparkSession) -> None:
     problems.unpersist()
 
 
+@pytest.mark.nightly  # by day `test_large_graph` has shares past their budget
 def test_past_the_budget_every_pair_is_still_covered(spark: SparkSession) -> None:
     """
     Each of twelve documents lacks another of twelve features: any six share six, so there are C(12, 6) = 924 sets.
