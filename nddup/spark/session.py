@@ -420,14 +420,23 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
             spark = builder.getOrCreate()
     except Exception as error:
         raise ConfigError(why_not_started(error, said, java)) from error
-    for key, value in settings_for(settings).items():
-        if key.startswith("spark.sql."):
-            spark.conf.set(key, value)
+    _set_all(spark, settings_for(settings), is_new=is_new)
     if not is_connect(spark):
         watch_executors(spark)
         _ask_less(spark, is_small=is_new and is_small and options["spark.master"].startswith("local"))
     follow(access_of(spark).settings().items())  # secrets that spark-submit or its files set
     return spark
+
+
+def _set_all(spark: SparkSession, settings: Mapping[str, str], *, is_new: bool) -> None:
+    """Set what concerns SQL; a new session has had what cannot be changed later from its start."""
+    for key, value in settings.items():
+        if key.startswith("spark.sql."):
+            try:
+                spark.conf.set(key, value)
+            except PySparkException as error:
+                if not is_new or spark.conf.isModifiable(key):
+                    raise ConfigError(f"{key}={hide_setting(key, value)}: {first_line(error)}") from error
 
 
 def _ask_less(spark: SparkSession, *, is_small: bool) -> None:

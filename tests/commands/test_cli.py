@@ -290,6 +290,7 @@ def test_a_process_of_its_own_says_one_line_for_a_mistake(tmp_path: Path) -> Non
     """Java and Spark add nothing to the one line of a mistake, and leave no files in the folder."""
     command = [sys.executable, "-c", "import sys; from nddup.cli import main; sys.exit(main())"]
     arguments = ["run", "none.xml", "--output", "out", "--master", "local[1]", "--set", "spark.driver.memory=512m"]
+    arguments += ["--set", f"spark.sql.warehouse.dir={tmp_path}/warehouse"]  # which only a new session can have
     settings = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}
 
     done = subprocess.run(
