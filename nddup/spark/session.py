@@ -429,13 +429,14 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
 
 
 def _set_all(spark: SparkSession, settings: Mapping[str, str], *, is_new: bool) -> None:
-    """Set what concerns SQL; a new session has had what cannot be changed later from its start."""
+    """Set what concerns SQL; a new session, also of spark-submit, has what cannot be changed later from its start."""
     for key, value in settings.items():
         if key.startswith("spark.sql."):
             try:
                 spark.conf.set(key, value)
             except PySparkException as error:
-                if not is_new or spark.conf.isModifiable(key):
+                is_there = is_new or spark.conf.get(key, None) == value
+                if not is_there or spark.conf.isModifiable(key):
                     raise ConfigError(f"{key}={hide_setting(key, value)}: {first_line(error)}") from error
 
 
