@@ -634,8 +634,7 @@ def _thai_without_mark(raw: bytes) -> str | None:
     """Return the codec of UTF-16 without a mark that is all Thai or Lao; None for anything else."""
     start = raw[: min(LOOKED_AT, len(raw) // 2 * 2)]
     for encoding, upper in (("utf-16-le", start[1::2]), ("utf-16-be", start[::2])):
-        if len(upper) >= FEW_HAN and 10 * (upper.count(_THAI) + upper.count(0)) >= 10 * len(upper) > 20 * upper.count(
-            0
-        ):
+        zeros = upper.count(0)  # of blanks and line ends
+        if len(upper) >= FEW_HAN and upper.count(_THAI) + zeros == len(upper) > 2 * zeros:
             return encoding
     return None

@@ -364,9 +364,9 @@ def _word_bytes(kind: str, encoded: str) -> bytes:
 
 
 def _decode_raw(text: str, found: _Message) -> str:
-    return (
-        text if text.isascii() and "\x1b" not in text else found.decode(text.encode("utf-8", "surrogateescape"), None)
-    )
+    if text.isascii() and "\x1b" not in text:
+        return text
+    return found.decode(text.encode("utf-8", "surrogateescape"), None)
 
 
 def _parts_of(part: Message) -> list[Message]:
