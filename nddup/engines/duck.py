@@ -1,5 +1,6 @@
 """The embedded engine: DuckDB in this process, with no Java, no network, and bounded memory; a run that it reads."""
 
+import ctypes
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Self
-from weakref import finalize
+from weakref import WeakSet, finalize
 
 import duckdb
 import pyarrow as pa
@@ -80,8 +81,8 @@ CHUNK = 1 << 24
 _shared: "list[Database]" = []
 """The database that the engines of this process share, or none."""
 
-_left: "list[Database]" = []
-"""Databases of the process from which this one was forked: to close one would wait for threads that are not here."""
+_living: "WeakSet[Database]" = WeakSet()
+"""The databases of this process."""
 
 
 class Database:
@@ -98,6 +99,7 @@ class Database:
         self._first = duckdb.connect(":memory:", config=settings)
         self._first.execute("; ".join(MACROS))
         self._numbers = count()
+        _living.add(self)
 
     def connect(self, catalog: str = "memory") -> duckdb.DuckDBPyConnection:
         """Return a connection that finds the tables of a catalog."""
@@ -116,9 +118,8 @@ class Database:
         return name
 
     def forget(self, connection: duckdb.DuckDBPyConnection, catalog: str) -> None:
-        """Free the tables of a catalog, unless this is a process that was forked from the one that made them."""
+        """Free the tables of a catalog, unless in a process that was forked: a lock may be taken by a lost thread."""
         if os.getpid() != self._process:
-            _left.append(self)
             return
         connection.close()
         with self._first.cursor() as other:
@@ -137,7 +138,17 @@ def _remove(folder: str, process: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-os.register_at_fork(before=_shared.clear)  # a process that ends with a database of the one before it may crash
+def _leave() -> None:
+    """Never close the databases of the process from which this one was forked: their threads are not here.
+
+    DuckDB crashes if one is collected, or as Python ends.
+    """
+    for database in _living:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
+    _living.clear()
+
+
+os.register_at_fork(before=_shared.clear, after_in_child=_leave)
 
 
 class DuckEngine(Engine):
