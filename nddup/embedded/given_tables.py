@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 
 from nddup.embedded.read_records import CHUNK_BYTES, cut
 from nddup.errors import ConfigError
-from nddup.ground.columns import WHOLE, one_chunk
+from nddup.ground.columns import WHOLE, in_utc, one_chunk
 from nddup.reading.chats import CHAT_NAMES, holds_texts, is_chat, texts_of
 from nddup.reading.xml_structure import BODY_NAMES, TITLE_NAMES, text_fields
 
@@ -222,7 +223,8 @@ def to_arrow(df: GivenTable, columns: Columns) -> pa.Table:
     found: dict[str, Any] = dict.fromkeys(("id", "title", "text", "turns"))
     for kind, name in zip(("id", "title"), columns[:2], strict=True):
         if name is not None:  # pandas may have a column 0
-            found[kind] = _as_strings(_column(df, name, is_id=True), name, is_id=True)
+            column = _column(df, name, is_id=True)
+            found[kind] = _as_strings(_as_integers(column) if kind == "id" else column, name, is_id=True)
     if holds_lists(df, columns.text):
         found["turns"] = _turns_of(df, columns.text)
     else:
@@ -253,12 +255,27 @@ def _column(df: GivenTable, name: str, *, is_id: bool) -> pa.ChunkedArray:
     raise no_table(df)
 
 
+def _as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return floats as integers if all are: pandas has integers with a missing one as floats; others unchanged."""
+    if not pa.types.is_floating(column.type):
+        return column
+    values, whole = _whole_of(column)
+    return whole if whole.null_count == values.null_count else column
+
+
 def _of_pandas(column: GivenTable, name: str, *, is_id: bool) -> pa.ChunkedArray:
-    """Return integers as they are, other ids as pandas writes them, and text and bytes unchanged; null stays null."""
+    """Return numbers, truth values and times as Arrow has them, text and bytes unchanged, other ids as Python does.
+
+    Null stays null.
+    """
     pandas = import_module("pandas")
     kind = column.cat.categories.dtype.kind if hasattr(column, "cat") else column.dtype.kind
-    if kind in "iu" or (kind == "O" and pandas.api.types.infer_dtype(column) == "integer"):
-        with suppress(OverflowError, pa.ArrowException):  # Python's integers have no end
+    if (
+        kind in "iu"
+        or (is_id and kind in "fbmM")
+        or (kind == "O" and pandas.api.types.infer_dtype(column) == "integer")
+    ):
+        with suppress(OverflowError, TypeError, pa.ArrowException):  # Python's integers have no end
             return pa.chunked_array([pa.array(column, from_pandas=True)])
     is_missing = lambda value: pandas.api.types.is_scalar(value) and pandas.isna(value)  # noqa: E731
     return _of_values(column, name, is_missing, is_id=is_id)
@@ -281,7 +298,7 @@ def _of_values(column: Iterable[Any], name: str, is_missing: Callable[[Any], boo
             if is_missing(value):
                 known = None
             elif is_id:
-                known = str(value)
+                known = _spell(value, name)
             else:
                 raise not_text(name, type(value).__name__, f" in row {row}")
         held.append(known.encode("utf-8", "surrogatepass") if isinstance(known, str) else known)
@@ -290,6 +307,14 @@ def _of_values(column: Iterable[Any], name: str, is_missing: Callable[[Any], boo
             chunks.append(pa.array(held, pa.binary()))
             held, size = [], 0
     return pa.chunked_array([*chunks, pa.array(held, pa.binary())])
+
+
+def _spell(value: object, name: str) -> str:
+    """Return an id as text: numbers, truth values and times as in a column of Arrow, others as Python does."""
+    if isinstance(value, float | bool | np.generic | datetime | timedelta):
+        with suppress(TypeError, pa.ArrowException):
+            return str(_as_strings(pa.chunked_array([pa.array([value])]), name, is_id=True).cast(pa.string())[0])
+    return str(value)
 
 
 def _as_strings(column: pa.ChunkedArray, name: str, *, is_id: bool) -> pa.ChunkedArray:
@@ -304,6 +329,8 @@ def _as_strings(column: pa.ChunkedArray, name: str, *, is_id: bool) -> pa.Chunke
     kind = column.type
     if is_id and pa.types.is_integer(kind):
         return column
+    if is_id and pa.types.is_timestamp(kind):
+        column = column.cast(in_utc(kind))
     if is_id and pa.types.is_floating(kind):
         column = _spell_floats(column)
         kind = column.type
@@ -320,11 +347,16 @@ def _as_strings(column: pa.ChunkedArray, name: str, *, is_id: bool) -> pa.Chunke
 
 def _spell_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return whole numbers in full and others as Arrow writes them; NaN stands for null where a column has no other."""
+    values, whole = _whole_of(column)
+    return pc.coalesce(whole.cast(pa.string()), values.cast(pa.string()))
+
+
+def _whole_of(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return a column of floats without NaN, and those of its values that are whole numbers; the others are null."""
     column = column.cast(pa.float32()) if column.type == pa.float16() else column
     values = pc.if_else(pc.is_nan(column), None, column)
     is_whole = pc.and_(pc.less(pc.abs(values), WHOLE), pc.equal(pc.floor(values), values))
-    digits = pc.if_else(is_whole, values, None).cast(pa.int64()).cast(pa.string())
-    return pc.coalesce(digits, values.cast(pa.string()))
+    return values, pc.if_else(is_whole, values, None).cast(pa.int64())
 
 
 def not_text(name: str, kind: str, where: str = "") -> ConfigError:

@@ -25,6 +25,16 @@ WORDS = 2
 """64-bit words in a fingerprint."""
 
 
+def in_utc(kind: pa.DataType) -> pa.DataType:
+    """Return the type of moments in UTC for one of moments in another zone, where a night has two 02:30, else the same.
+
+    Example:
+        >>> in_utc(pa.timestamp("us", "Europe/Berlin"))
+        TimestampType(timestamp[us, tz=UTC])
+    """
+    return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
+
+
 def ragged_of(column: pa.ChunkedArray) -> Ragged:
     """Return a column of `array<long>` as rows of uint64; a null row becomes empty.
 

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.errors import first_line
+from nddup.ground.columns import in_utc
 from nddup.reading.chats import LISTS, chats_of, holds_texts, left_of, texts_of, unread_parts
 from nddup.reading.formats import FileHead, Format, FormatError
 from nddup.reading.json_lines import PlainRecords, are_printable, non_empty
@@ -467,7 +468,8 @@ def _value(scalar: pa.Scalar) -> Value | list[object] | None:
             return None
         if number.is_integer():
             return str(int(number))
-    value = scalar.as_py() if hasattr(scalar, "as_buffer") else scalar.cast(pa.string()).as_py()
+    is_text = hasattr(scalar, "as_buffer")
+    value = scalar.as_py() if is_text else scalar.cast(in_utc(scalar.type)).cast(pa.string()).as_py()
     return value if isinstance(value, str | bytes) else str(value)
 
 

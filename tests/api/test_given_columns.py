@@ -1,6 +1,8 @@
 """Columns given to find_duplicates: any bytes are a document or a reject, and what is no text is refused in a line."""
 
+from datetime import datetime, timedelta
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from pyspark.sql import functions as F
 
 import nddup
 from nddup.embedded import read_records
-from nddup.embedded.given_tables import Columns, to_arrow
+from nddup.embedded.given_tables import Columns, as_table, to_arrow
 from nddup.errors import ConfigError
 
 TEXTS = ["one two three four five six", "one two three four five six", "quite another text stands here now"]
@@ -153,6 +155,51 @@ def test_nan_is_missing_and_whole_numbers_are_in_full() -> None:
         ]  # fmt: skip
     given = [{"id": nan, "text": TEXTS[0]}, {"id": "a", "text": TEXTS[0]}, {"id": "\ufeffb", "text": TEXTS[0]}]
     assert find(given) == (["a", "b"], [("None", "no id")])
+
+
+def test_values_are_spelled_alike_whatever_the_library() -> None:
+    """Numbers, truth values and times are those of Arrow: in pandas, its types of Arrow, objects, and dictionaries.
+
+    As Python writes them, `10 days` came before `2 days`, and no `True` was the `true` of a policy. Of an autumn night
+    the moments are told, as in Parquet files.
+    """
+    autumn = ZoneInfo("Europe/Berlin")
+    columns = {
+        "number": pa.array([16777216.0, 0.1, 1e-7], pa.float32()),
+        "empty": pa.array([1.0, None, 3.0]),
+        "truth": pa.array([True, False, True]),
+        "span": pa.array([timedelta(days=10), timedelta(days=2), timedelta(seconds=0.5)]),
+        "when": pa.array([datetime(2024, 10, 27, 2, 30, fold=fold, tzinfo=autumn) for fold in (1, 0)] + [None]),
+    }
+    table = pa.table(columns | {"text": TEXTS})
+    frame = table.to_pandas(coerce_temporal_nanoseconds=False)
+    of_arrow, rows = table.to_pandas(types_mapper=pd.ArrowDtype), table.to_pylist()
+    double = table.set_column(0, "number", pa.array([row["number"] for row in rows]))  # as Python has them
+    due = values_of(table), values_of(double)
+
+    assert due[0] == [
+        ["16777216", "1", "true", "864000000000", "2024-10-27 01:30:00.000000Z"],
+        ["0.1", None, "false", "172800000000", "2024-10-27 00:30:00.000000Z"],
+        ["1e-7", "3", "true", "500000", None],
+    ]
+    for given in (frame, frame.convert_dtypes(), frame.astype("category"), of_arrow, pl.DataFrame(table)):
+        assert values_of(given) == due[0]
+    for given in (double.to_pandas(coerce_temporal_nanoseconds=False).astype(object), rows):
+        assert values_of(given) == due[1]
+
+
+def values_of(table: object) -> list[list[str | None]]:
+    """Return the values of each row as a policy of all columns reads them."""
+    read = to_arrow(as_table(table, list), Columns(None, None, "text", ("number", "empty", "truth", "span", "when")))
+    return list(read["policy"].to_pylist())
+
+
+def test_whole_floats_are_ids_as_the_integers_they_are() -> None:
+    """Integers with a missing one are floats in pandas; what a run keeps is found among them again."""
+    pages = pd.DataFrame({"id": [3, None, 1], "text": [TEXTS[2], TEXTS[0], TEXTS[0]]})
+    keep = nddup.find_duplicates(pages, progress=False).keep
+
+    assert pages[pages["id"].isin(keep.query("kept")["doc_id"])]["text"].tolist() == [TEXTS[2], TEXTS[0]]
 
 
 @pytest.mark.spark

@@ -79,6 +79,7 @@ def test_damaged_metadata_of_a_column() -> None:
         (pa.array(["a" * 20, "b"], pa.string_view()), ["a" * 20, "b"]),
         (pa.array(["a", "b", "a"], pa.large_string()).dictionary_encode(), ["a", "b", "a"]),
         (pa.array([True, False]), ["true", "false"]),
+        (pa.array([1_729_989_000], pa.timestamp("s", "Europe/Berlin")), ["2024-10-27 00:30:00.000Z"]),
     ],
 )
 def test_ids_keep_their_exact_value(column: pa.Array, ids: list[str | None]) -> None:
