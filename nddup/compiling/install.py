@@ -109,20 +109,18 @@ def _missing(parts: Sequence[str]) -> list[str]:
 
 
 @cache
-def _digest() -> str:
-    """Return a digest of the modules of ROOMS; in a zip archive these are not read, and it is the same for each."""
+def _of_code() -> str:
+    """Return a digest of the modules of ROOMS, and numba's version; in a zip archive no module is read."""
     found = hashlib.blake2b(digest_size=8)
     for room in ROOMS:
         for file in sorted((Path(__file__).parents[1] / room).glob("*.py")):
             found.update(file.name.encode() + file.read_bytes())
-    return found.hexdigest()
+    return f"{found.hexdigest()}-numba{version('numba')}"
 
 
 def _stamp(part: str) -> str:
     level = "".join(f"-{name}" for name in [os.environ.get("NUMBA_CPU_NAME")] if name)  # else this machine's
-    return (
-        f"compiled-{part[1:]}-{__version__}-{_digest()}-numba{version('numba')}-{sys.implementation.cache_tag}{level}"
-    )
+    return f"compiled-{part[1:]}-{__version__}-{_of_code()}-{sys.implementation.cache_tag}{level}"
 
 
 def _folders() -> list[KernelFolder]:

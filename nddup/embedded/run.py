@@ -112,7 +112,7 @@ class LocalJob(Job):
         from nddup.engines.duck import DuckRun  # noqa: PLC0415 - a run without a report needs no DuckDB
 
         self.workers.end_processes()  # all is read
-        return DuckRun(self.folder.path)
+        return DuckRun(self.folder.path, is_ours=True)
 
 
 def run_locally(

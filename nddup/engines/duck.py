@@ -360,13 +360,17 @@ def as_name(name: str) -> str:
 class DuckTables(DuckEngine, FinishedRun):
     """A run whose tables DuckDB reads, in a folder or in memory.
 
+    Args:
+        is_ours: whether this process has just made it, and asks of it what its own code says; `shut` is then not
+            called, and the database shared.
+
     Raises:
         OutputError, IncompatibleSketchError: as `FinishedRun`.
     """
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, *, is_ours: bool = False) -> None:
         FinishedRun.__init__(self, folder)
-        DuckEngine.__init__(self, folder.path, Database())
+        DuckEngine.__init__(self, folder.path, None if is_ours else Database())
 
 
 class DuckRun(DuckTables):
@@ -374,17 +378,18 @@ class DuckRun(DuckTables):
 
     Args:
         path: its folder, a path or a URI `file:/…`.
+        is_ours: as of `DuckTables`.
 
     Raises:
         ConfigError: for a URI of another file system.
         OutputError, IncompatibleSketchError: as `FinishedRun`.
         NddupError: if a table cannot be read.
 
-    Cost: some 30 ms, and reading the footer of one Parquet file per table.
+    Cost: some 30 ms, of a run of ours 5, and reading the footer of one Parquet file per table.
     """
 
-    def __init__(self, path: str) -> None:
-        super().__init__(RunFolder(LocalStorage(), path))
+    def __init__(self, path: str, *, is_ours: bool = False) -> None:
+        super().__init__(RunFolder(LocalStorage(), path), is_ours=is_ours)
         self._uncompared = set(READABLE)
         folders = {table: Path(local_path(self.path), table.name) for table in READABLE.values()}
         files = {
@@ -392,7 +397,8 @@ class DuckRun(DuckTables):
             for table, folder in folders.items()
             if folder.is_dir()
         }
-        self.shut([file for some in files.values() for file in some])
+        if not is_ours:
+            self.shut([file for some in files.values() for file in some])
         for table, some in files.items():
             self._see(table, some)
 
@@ -417,7 +423,7 @@ class DuckRun(DuckTables):
     def meanwhile(self, ask: Callable[..., R], *arguments: EngineTable) -> Callable[[], R]:
         """As `FinishedRun.meanwhile`: at once, in another thread, over the tables of the folder."""
         other = copy(self)
-        other.connection = self._database.connect()
+        other.connection = self._database.connect(self._catalog)
         return self._thread.submit(ask, other, *arguments).result
 
     def transform_text(self, table: Table, name: str, reader: Reader) -> None:

@@ -261,7 +261,7 @@ def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:
         metrics = _count(snapshot, tables)
         folder.finish(metrics)
         if config.output.report:
-            report_run(DuckRun(folder.path), folder)
+            report_run(DuckRun(folder.path, is_ours=True), folder)
     return metrics
 
 

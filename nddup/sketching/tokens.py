@@ -121,13 +121,15 @@ def read_word_table(text: str) -> tuple[str, NDArray[np.uint32]]:
 
     table = np.zeros(NUMBERS + 1, dtype=np.uint32)
     entries, facts = table[:N_CODES], table[FACTS : FACTS + N_CODES]
+    all_codes = np.arange(N_CODES, dtype=np.uint32)
     for kind, entry, fact in (("word", WORD, OF_WORD), ("alone", ALONE, OF_ALONE), ("mark", MARK, OF_MARK)):
-        codes, _ = _expand(lines[kind])
-        entries[codes] = codes | entry
-        facts[codes] = fact << CLASS_SHIFT
-    codes, orders = _expand([[first, last, "1", order] for first, last, order in lines["order"]])
-    facts[codes] |= orders.astype(np.uint32)
-    facts[_expand(lines["none"])[0]] |= UNKNOWN
+        for part in map(_part, lines[kind]):  # ranges of Han are long: by slices, no list of them is made
+            entries[part] = all_codes[part] | entry
+            facts[part] = fact << CLASS_SHIFT
+    for first, last, order in lines["order"]:
+        facts[_part([first, last])] |= int(order)
+    for part in map(_part, lines["none"]):
+        facts[part] |= UNKNOWN
     codes, shifts = _expand(lines["fold"])
     entries[codes] += shifts.astype(np.uint32)
 
@@ -135,9 +137,15 @@ def read_word_table(text: str) -> tuple[str, NDArray[np.uint32]]:
     codes = np.concatenate([seconds, codes[np.isin(entries[codes] & CODE, seconds)]])
     entries[codes] = entries[codes] & CODE | JOINING
     _add_spellings(table, lines["spell"])
-    entries[_expand(lines["drop"])[0]] = DROPPED
+    for part in map(_part, lines["drop"]):
+        entries[part] = DROPPED
     table.flags.writeable = False
     return lines["unicode"][0][0] if lines["unicode"] else "", table
+
+
+def _part(row: list[str]) -> slice:
+    """Return the code points of a line "FIRST LAST [STEP]"."""
+    return slice(int(row[0], 16), int(row[1], 16) + 1, int(row[2]) if row[2:] else 1)
 
 
 def _expand(rows: list[list[str]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -101,7 +101,7 @@ class SparkJob(Job):
     def open_finished(self) -> FinishedRun:
         """As `RunEngine.open_finished`: without Spark jobs where this process sees the folder."""
         folder = self.folder
-        return DuckRun(folder.path) if folder.is_here else SparkRun(self.spark, folder.path)
+        return DuckRun(folder.path, is_ours=True) if folder.is_here else SparkRun(self.spark, folder.path)
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def test_the_first_command_compiles_and_says_so(
     assert main(["setup"]) == 0
     assert capsys.readouterr().out == "the kernels were compiled already\n"
 
-    monkeypatch.setattr(compiling, "_digest", lambda: "of another build of the same version")
+    monkeypatch.setattr(compiling, "_of_code", lambda: "of another build of the same version")
     assert not compiling.are_compiled()
 
 
