@@ -193,6 +193,14 @@ class OutputConfig(Section):
     def _bytes(cls, value: int | str) -> int:
         return parse_size(value)
 
+    @field_validator("weights", mode="before")
+    @classmethod
+    def _as_stored(cls, value: object) -> object:
+        """JSON, in which a run stores its settings, has only strings as keys."""
+        if not isinstance(value, dict):
+            return value
+        return {int(key) if str(key).isdecimal() else key: times for key, times in value.items()}
+
     @field_validator("weights")
     @classmethod
     def _is_table(cls, value: dict[int, int] | str | None) -> dict[int, int] | str | None:

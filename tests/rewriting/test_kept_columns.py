@@ -11,7 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+import nddup
+from nddup.checking.check_run import check_run
 from nddup.embedded.run import run_locally
+from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError, NddupError
 from nddup.settings.load import build_config
 from nddup.spark.run import run_job
@@ -130,6 +133,17 @@ def test_other_columns_are_written_when_a_run_is_resumed(tmp_path: Path) -> None
             written = lines(tmp_path / form / "kept")
             assert {tuple(json.loads(line))[-len(added) :] for line in written} == {tuple(added)}
             assert all(line.count("nddup_") == len(added) for line in written)
+
+
+def test_a_run_with_a_table_of_weights_is_finished_and_opened_again(tmp_path: Path) -> None:
+    """Its metrics store the table as JSON, with strings as keys; they are numbers again."""
+    write(tmp_path / "in")
+    config = build_config(settings("jsonl", weights={1: 1, 2: 7, 100: 9}), origin="test")
+    for resume in (False, True):
+        run_locally([str(tmp_path / "in")], str(tmp_path / "run"), config, resume=resume)
+    with nddup.open(tmp_path / "run") as run:
+        assert run.settings.output.weights == {1: 1, 2: 7, 100: 9}
+    assert check_run(DuckRun(str(tmp_path / "run"))).is_sound
 
 
 @pytest.mark.parametrize(
