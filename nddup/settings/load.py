@@ -63,11 +63,18 @@ def load_config(
     Raises:
         ConfigError: one line that names the variable, the file or `--set`, the key, what was expected and the value.
     """
-    values = read_variables(variables or {})
+    values, given_by = dict[str, Any](), read_variables(variables or {})
+    for name, (key, value) in given_by.items():
+        one: dict[str, Any] = {}
+        _assign(one, key, value)
+        _check(one, origin=name)
+        _assign(values, key, value)
+    layers = {", ".join(given_by): _check(values, origin="defaults")}
     for section, content in (_read_yaml(path) if path is not None else {}).items():
         given = values.get(section)
         values[section] = {**given, **content} if isinstance(given, dict) and isinstance(content, dict) else content
-    config = build_config(values, origin=path or "defaults")  # so that an error in the file names the file
+    if path is not None:
+        layers[path] = _check(values, origin=path)
 
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
@@ -76,7 +83,12 @@ def load_config(
         if not text.strip() and not key.startswith("spark."):
             raise _refusal(f"--set {assignment}", [EMPTY])
         _assign(values, key.strip(), text if key.startswith("spark.") else _read_value(text))
-    return build_config(values, origin="--set") if assignments else config
+    layers["--set"] = _check(values, origin="--set")
+    conflicts = find_conflicts(layers["--set"])
+    for name, layer in layers.items() if conflicts else ():  # the first that has one of them is named
+        if repeated := [conflict for conflict in find_conflicts(layer) if conflict in conflicts]:
+            raise _refusal(name, repeated)
+    return layers["--set"]
 
 
 def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
@@ -85,52 +97,52 @@ def build_config(values: Mapping[str, Any], *, origin: str) -> Config:
     Raises:
         ConfigError: one line that names `origin`, each wrong key, what was expected and the value.
     """
+    config = _check(values, origin=origin)
+    if conflicts := find_conflicts(config):
+        raise _refusal(origin, conflicts)
+    return config
+
+
+def _check(values: Mapping[str, Any], *, origin: str) -> Config:
+    """Check each setting by itself: what contradicts another may be mended by a later layer."""
     prepared = dict(values)
     if isinstance(prepared.get("spark"), Mapping):
         follow(prepared["spark"].items())
         prepared["spark"] = {str(key): _spark_text(value, key, origin) for key, value in prepared["spark"].items()}
 
     try:
-        config = Config.model_validate(prepared)
+        return Config.model_validate(prepared)
     except ValidationError as error:
         wrong = {_name(item): item for item in error.errors()}  # the last of several errors of a key
         lines = {name: _explain(item) for name, item in islice(wrong.items(), MOST_TOLD)}
         raise _refusal(origin, lines.values()) from error
 
-    conflicts = find_conflicts(config)
-    if conflicts:
-        raise _refusal(origin, conflicts)
-    return config
 
-
-def read_variables(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings that variables of the environment give, by section.
+def read_variables(variables: Mapping[str, str]) -> dict[str, tuple[str, object]]:
+    """Return the settings that variables of the environment give: for the name of each, the key and the value.
 
     Raises:
-        ConfigError: for a variable that begins as one of a section and is no key of it, and for a wrong value.
+        ConfigError: for a variable that begins as one of a section and is no key of it, and for an empty value.
 
     Example:
         >>> read_variables({"NDDUP_LOCAL_MEMORY": "8GB", "NDDUP_DEBUG": "1", "HOME": "/"})
-        {'local': {'memory': '8GB'}}
+        {'NDDUP_LOCAL_MEMORY': ('local.memory', '8GB')}
     """
     known = {
         f"{PREFIX}{section}_{key}".upper(): f"{section}.{key}" for section in _sections() for key in _keys_of(section)
     }
     known[f"{PREFIX}ENGINE"] = "engine"
     begins = tuple(f"{PREFIX}{section}_".upper() for section in _sections())
-    values: dict[str, Any] = {}
+    given_by: dict[str, tuple[str, object]] = {}
     for name in sorted(name for name in variables if name.startswith(PREFIX)):
         if name in known and not variables[name].strip():
             raise _refusal(name, [EMPTY])
         if name in known:
-            one: dict[str, Any] = {}
-            _assign(one, known[name], _read_value(variables[name]))
-            build_config(one, origin=name)
-            _assign(values, known[name], _read_value(variables[name]))
+            given_by[name] = known[name], _read_value(variables[name])
         elif name.startswith(begins):
             close = difflib.get_close_matches(name, known, n=1)
             raise _refusal(name, ["no setting" + "".join(f"; did you mean {one}?" for one in close)])
-    return values
+    return given_by
 
 
 def read_stored(values: object, *, origin: str) -> Config:

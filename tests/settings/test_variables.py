@@ -41,6 +41,23 @@ def test_a_wrong_variable_is_named(name: str, value: str, said: str) -> None:
         load_config(variables={name: value})
 
 
+def test_settings_that_need_each_other_may_come_from_different_places(tmp_path: Path) -> None:
+    """Variables, a file and --set are compared together; what contradicts at the end names the first that does so."""
+    path = tmp_path / "a.yaml"
+    path.write_text("output: {weights: log2}\n")
+    variables = {"NDDUP_SKETCH_KIND": "mod-m", "NDDUP_PAIRS_MEASURE": "containment", "NDDUP_CLUSTERS_MODE": "none"}
+
+    config = load_config(str(path), ["output.kept=jsonl"], variables)
+
+    assert (config.sketch.kind, config.pairs.measure, config.output.weights) == ("mod-m", "containment", "log2")
+    with pytest.raises(ConfigError, match=rf"^{path}: output.weights: stands in records"):
+        load_config(str(path), ["sketch.size=9"])
+    with pytest.raises(ConfigError, match=r"^NDDUP_PAIRS_MEASURE: pairs.measure: containment needs kind mod-m"):
+        load_config(variables={"NDDUP_PAIRS_MEASURE": "containment"})
+    with pytest.raises(ConfigError, match=r"^--set: clusters.mode: its pairs do not make maximal sets"):
+        load_config(str(path), ["output.kept=jsonl", "clusters.mode=all"], variables)
+
+
 def test_commands_heed_variables_and_no_file_beside_the_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
