@@ -10,7 +10,9 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
 from nddup.reading.charsets import (
@@ -21,7 +23,7 @@ from nddup.reading.charsets import (
     shown_encoding,
     wide_without_mark,
 )
-from nddup.reading.csv_rows import NAMED, column_names, find_dialect, read_csv
+from nddup.reading.csv_rows import NAMED, Dialect, column_names, find_dialect, read_csv
 from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FILE_KINDS, FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.mail import read_mail
@@ -35,6 +37,9 @@ from nddup.reading.xml_structure import table_format
 CONTAINERS = tuple(kind for kind, files in FILE_KINDS.items() if not files.is_cut)
 PAGE_BYTES = 4096
 """Bytes of a file that are searched for the root element of a page."""
+
+MOST_ROWS = 100
+"""First rows of a table that show which of its columns hold something."""
 
 START_BYTES = 512
 """First bytes of a record that show what it is; a tar archive shows it at byte 257."""
@@ -267,18 +272,29 @@ def _csv_head(head: bytes, declared: Format, options: Mapping[str, Any], why: st
     delimiter = named[1] if named else max(",;\t|", key=first.count)
     dialect = find_dialect(text, delimiter, options.get("quote"), options.get("escape"))
     try:
-        columns = next(dialect.read(io.StringIO(text, newline="")), [])
+        columns = column_names(next(dialect.read(io.StringIO(text, newline="")), []))
     except csv.Error as error:
         raise FormatError(f"its first line is not a row of a table: {error}") from error
 
     return FileHead(
-        format=table_format(declared, column_names(columns)),
+        format=table_format(declared, columns, filled=_filled_in(text, dialect, columns)),
         encoding=encoding,
         separator=dialect.separator.encode(),
         quote=dialect.quote,
         escape=dialect.escape,
         why=why,
     )
+
+
+def _filled_in(text: str, dialect: Dialect, columns: list[str]) -> list[str]:
+    """Return the columns that hold something in the first rows of a table, which begins with their names."""
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    lines, filled = io.StringIO(text, newline=""), set[str]()
+    rows = (row for _ in range(MOST_ROWS) for row in islice(dialect.read(lines), 1))
+    with suppress(csv.Error):
+        for row in islice(rows, 1, None):
+            filled.update(name for name, value in zip(columns, row, strict=False) if value.strip())
+    return [name for name in columns if name in filled]
 
 
 def read_container(

@@ -13,11 +13,12 @@ come first in the lists of usual names (`xml_structure`), in any case.
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from nddup.reading.charsets import SURE_OF_UTF_8, file_encoding, shown_encoding
-from nddup.reading.chats import is_chat
+from nddup.reading.chats import is_chat, texts_of
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
 from nddup.reading.xml_cutting import holds_separators
 from nddup.reading.xml_structure import (
@@ -37,6 +38,9 @@ from nddup.reading.xml_structure import (
 
 TITLE_KEYS = "|".join(name for name in TITLE_NAMES if not name.startswith("@"))
 """The title of JSON lines whose first has none: the first of these keys that a line has."""
+
+MOST_LINES = 20
+"""Lines of JSON after the first with a text that show whether what it lacks is empty in all."""
 
 _ARRAY = re.compile(r"\s*\[\s*(\{|\])")
 """The start of a JSON array of objects."""
@@ -170,18 +174,20 @@ def _complete(declared: Format, shape: Shape) -> Format:
     else:
         path = _find_record(declared, shape)
 
-    fields = shape.fields(path)
+    fields, filled = shape.fields(path), shape.filled(path)
     content = declared.content
     if not content:
-        content = text_fields(fields) or ((".",) if len(path) == 1 and _is_named_text(shape.elements[0]) else ())
+        content = text_fields(fields, filled=filled) or (
+            (".",) if len(path) == 1 and _is_named_text(shape.elements[0]) else ()
+        )
     if not content:
         raise FormatError(f"cannot tell which part of <{path[-1]}> is its text (seen: {', '.join(fields)}); {SETTINGS}")
     return with_markup(
         replace(
             declared,
             record=path[-1],
-            id=declared.id or first_of(ID_NAMES, fields),
-            url=declared.url or first_of(URL_NAMES, fields),
+            id=declared.id or first_of(ID_NAMES, fields, filled),
+            url=declared.url or first_of(URL_NAMES, fields, filled),
             content=content,
         )
     )
@@ -268,15 +274,16 @@ def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead
 def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: str) -> FileHead:
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
     row = first_row(text.split("\n"))
-    keys = list(row)
+    keys, filled = list(row), _filled_in(row)
     if not keys and (not declared.content or _SPREAD.match(text) or "\n" not in text.strip()):
         advice = "; expected one JSON object per line: jq -c . FILE > FILE.jsonl" if _SPREAD.match(text) else ""
         raise FormatError(f"no line at its start is a JSON object{advice}")
 
     content = declared.content
     if not content:
-        content = text_fields(keys, _chats_of(row))
-        content = content if len(content) != 1 else (TITLE_KEYS, *content)  # other lines may have a title
+        content = text_fields(keys, _chats_of(row), filled)
+        if content and (len(content) == 1 or content[0] not in filled):
+            content = (TITLE_KEYS, content[-1])  # other lines may have a title
     if not content:
         raise FormatError(
             f"cannot tell which key holds the text (seen: {', '.join(keys)}); set input.content and input.id"
@@ -284,8 +291,8 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
     declared = replace(
         declared,
         record="",
-        id=declared.id or first_of(ID_NAMES, keys),
-        url=declared.url or first_of(URL_NAMES, keys),
+        id=declared.id or first_of(ID_NAMES, keys, filled),
+        url=declared.url or first_of(URL_NAMES, keys, filled),
         content=content,
     )
     separator = "\n".encode(encoding)
@@ -295,31 +302,57 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
 def first_row(lines: list[str]) -> dict[str, object]:
     """Return the fields of the first line that is a JSON object with a text, and other fields of those before it.
 
-    A key counts as a text by its name (`text_fields`). Without such a line these are the fields of all lines. The keys
-    of a nested object are dotted (`meta.url`).
+    A key counts as a text by its name (`text_fields`), unless it is empty. Without such a line these are the fields of
+    all lines. The keys of a nested object are dotted (`meta.url`). What is empty in that line, an id and an address
+    that it lacks are looked for in MOST_LINES after it.
 
     Example:
         >>> list(first_row(['{"id": 1, "error": "none"}', '{"text": "a", "id": 2}']))
         ['text', 'id', 'error']
     """
-    before: dict[str, object] = {}
+    whole: dict[str, object] = {}
+    rows = _rows_of(lines)
+    for fields in rows:
+        text = text_fields(list(fields), _chats_of(fields), _filled_in(fields))[-1:]
+        whole = _completed(fields, whole) if text else _completed(whole, fields)
+        if any(_is_filled(fields[name]) for name in text):
+            break
+    for fields in islice(rows, MOST_LINES):
+        filled = _filled_in(whole)
+        if len(filled) == len(whole) and all(first_of(names, filled) for names in (ID_NAMES, URL_NAMES)):
+            break
+        named = {first_of(names, _filled_in(fields)) for names in (ID_NAMES, URL_NAMES) if not first_of(names, filled)}
+        whole = _completed(whole, {key: value for key, value in fields.items() if key in whole or key in named})
+    return whole
+
+
+def _completed(row: Mapping[str, object], other: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields of a row; those that it lacks, or that are empty in it, are those of another."""
+    return {**row, **{key: value for key, value in other.items() if key not in row or not _is_filled(row[key])}}
+
+
+def _rows_of(lines: list[str]) -> Iterator[dict[str, object]]:
     for line in lines:
         try:
-            row = json.loads(line, parse_int=str)
+            row = json.loads(line, parse_int=str, parse_float=str)
         except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
-            fields = {
+            yield {
                 name: field
                 for key, value in row.items()
                 for name, field in (
                     [(f"{key}.{inner}", value[inner]) for inner in value] if isinstance(value, dict) else [(key, value)]
                 )
             }
-            if text_fields(list(fields), _chats_of(fields)):
-                return fields | {key: value for key, value in before.items() if key not in fields}
-            before |= fields
-    return before
+
+
+def _filled_in(row: Mapping[str, object]) -> list[str]:
+    return [key for key, value in row.items() if _is_filled(value)]
+
+
+def _is_filled(value: object) -> bool:
+    return any(text.strip() for text in texts_of(value))
 
 
 def _chats_of(row: Mapping[str, object]) -> list[str]:

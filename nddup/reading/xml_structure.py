@@ -23,7 +23,7 @@ MAX_CANDIDATES = 50
 RECORD_LEVELS = 4
 
 ID_NAMES = (
-    "docid", "docno", "doc_id", "id", "@id", "@docid", "@doc_id", "@newid", "@itemid", "guid", "identifier",
+    "docid", "docno", "doc_id", "id", "@itemid", "@id", "@docid", "@doc_id", "@newid", "guid", "identifier",
     "document_id", "_id", "_id.$oid", "uuid",  # of BEIR and Elasticsearch; of MongoDB
 )  # fmt: skip
 URL_NAMES = ("docurl", "url", "link", "loc", "uri", "@url", "@href")
@@ -87,10 +87,15 @@ class Shape:
 
     elements: list[Element] = field(default_factory=list)
     seen: dict[tuple[str, ...], dict[str, None]] = field(default_factory=dict)
+    with_text: set[tuple[str, ...]] = field(default_factory=set)
 
     def fields(self, path: tuple[str, ...]) -> list[str]:
         """Return the children (local names) and attributes (`@name`) seen in the elements at `path`."""
         return list(self.seen.get(path, ()))
+
+    def filled(self, path: tuple[str, ...]) -> list[str]:
+        """Return those of `fields` that hold some text in one of these elements."""
+        return [name for name in self.fields(path) if (*path, name) in self.with_text]
 
     def records(self, name: str) -> list[Element]:
         """Return all elements with this local name, at any depth."""
@@ -101,8 +106,17 @@ class Shape:
         self.elements.append(element)
         own = self.seen.setdefault(element.path, {})
         own.update(dict.fromkeys(f"@{name}" for name in element.attributes))
+        self.with_text.update(
+            (*element.path, f"@{name}") for name, value in element.attributes.items() if value.strip()
+        )
         if len(element.path) > 1:
             self.seen[element.path[:-1]][element.path[-1]] = None
+
+    def add_text(self, path: tuple[str, ...]) -> None:
+        """Note that some text stands in an element, and so in those around it."""
+        while path and path not in self.with_text:
+            self.with_text.add(path)
+            path = path[:-1]
 
 
 def scan(text: str) -> Shape:
@@ -113,7 +127,12 @@ def scan(text: str) -> Shape:
     shape = Shape()
     stack: list[int] = []
     deeper = 0  # open elements below MAX_DEPTH
+    at = 0
     for count, token in enumerate(_TOKEN.finditer(text)):
+        is_section = token[0].startswith("<![CDATA[")
+        if stack and not text[at : token.start()].isspace() and (at < token.start() or is_section):
+            shape.add_text(shape.elements[stack[-1]].path)
+        at = token.end()
         if token["unfinished"] or count > MAX_TOKENS:
             break
 
@@ -147,10 +166,22 @@ def _element(token: re.Match[str], parent: int, shape: Shape, *, is_empty: bool)
     )
 
 
-def first_of(names: tuple[str, ...], fields: list[str]) -> str | None:
-    """Return the field whose name comes first in `names`, ignoring case; None if there is none."""
-    spelled = {name.lower(): name for name in reversed(fields)}
-    return next((spelled[name] for name in names if name in spelled), None)
+def first_of(names: tuple[str, ...], fields: list[str], filled: Sequence[str] = ()) -> str | None:
+    """Return the field whose name comes first in `names`, ignoring case; None if there is none.
+
+    Args:
+        filled: the fields that hold something in the first records; they come before all others.
+
+    Example:
+        >>> names, fields = ("content", "text"), ["Text", "content"]
+        >>> first_of(names, fields), first_of(names, fields, filled=["Text"])
+        ('content', 'Text')
+    """
+    for some in (filled, fields):
+        spelled = {name.lower(): name for name in reversed(some)}
+        if first := next((spelled[name] for name in names if name in spelled), None):
+            return first
+    return None
 
 
 def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
@@ -166,25 +197,27 @@ def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
     root = shape.elements[0].path
     candidates = sorted((path for path in counts if 1 < len(path) <= RECORD_LEVELS), key=len)
     likely = [path for path in candidates if counts[path] > 1 or path[-1].lower() in RECORD_NAMES]
-    for path in (*likely[:MAX_CANDIDATES], root):
-        fields = shape.fields(path)
-        if first_of(BODY_NAMES, fields) or (not needs_body and first_of(ID_NAMES, fields)):
-            return path
+    for fields_of in (shape.filled, shape.fields):
+        for path in (*likely[:MAX_CANDIDATES], root):
+            fields = fields_of(path)
+            if first_of(BODY_NAMES, fields) or (not needs_body and first_of(ID_NAMES, fields)):
+                return path
     raise FormatError(f"cannot tell which element is a record under <{root[-1]}>; {SETTINGS}")
 
 
-def text_fields(fields: list[str], chats: Sequence[str] = ()) -> tuple[str, ...]:
+def text_fields(fields: list[str], chats: Sequence[str] = (), filled: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the fields that make a record's text, in JSON lines, XML and tables: its title, if any, and its body.
 
     Args:
         fields: the names of all fields.
         chats: of those that hold a chat, which comes before a description of it.
+        filled: as of `first_of`.
 
     Example:
         >>> text_fields(["id", "text", "title"]), text_fields(["id", "title"]), text_fields(["messages"], ["messages"])
         (('title', 'text'), (), ('messages',))
     """
-    title, body = first_of(TITLE_NAMES, fields), first_of(BODY_NAMES, fields)
+    title, body = first_of(TITLE_NAMES, fields, filled), first_of(BODY_NAMES, fields, filled)
     chat = first_of(CHAT_NAMES, list(chats))
     if chat and (body is None or body.lower() in DESCRIPTIONS):
         body = chat
@@ -199,14 +232,14 @@ def with_markup(declared: Format) -> Format:
     return replace(declared, is_markup=True) if is_named else declared
 
 
-def table_format(declared: Format, columns: list[str], chats: Sequence[str] = ()) -> Format:
+def table_format(declared: Format, columns: list[str], chats: Sequence[str] = (), filled: Sequence[str] = ()) -> Format:
     """Return the format with its columns: those that the user set, or else those with usual names; as `text_fields`.
 
     Raises:
         FormatError: if a column that was set does not exist, no column looks like the text, or several have the name of
             one that is read.
     """
-    content = declared.content or text_fields(columns, chats)
+    content = declared.content or text_fields(columns, chats, filled)
     missing = [name for name in (declared.id, declared.url, *content) if name and name not in columns]
     if missing:
         joined = "; several are joined by +, as title+body" if any("," in name for name in missing) else ""
@@ -214,7 +247,8 @@ def table_format(declared: Format, columns: list[str], chats: Sequence[str] = ()
     if not content:
         raise FormatError(f"cannot tell which column is the text; there are {_shown(columns)}; set input.content")
 
-    doc_id, url = declared.id or first_of(ID_NAMES, columns), declared.url or first_of(URL_NAMES, columns)
+    doc_id = declared.id or first_of(ID_NAMES, columns, filled)
+    url = declared.url or first_of(URL_NAMES, columns, filled)
     for name in filter(None, (doc_id, url, *content, *declared.policy)):
         if columns.count(name) > 1:
             raise FormatError(f"{columns.count(name)} columns named {name}")

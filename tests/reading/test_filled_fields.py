@@ -1,0 +1,109 @@
+"""Of several fields with usual names, the first that holds something is read; an empty one never hides another."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from xml.sax.saxutils import escape
+
+import pytest
+
+from nddup.reading.containers import container_head, read_container
+from nddup.reading.detect import read_head
+from nddup.reading.outcomes import Record
+from nddup.reading.records import record_text
+from tests.reading.record_files import records_of
+
+Rows = list[dict[str, str]]
+
+EMPTY: Rows = [
+    {"docid": "", "_id": "a", "content": "", "description": " ", "text": "one two"},
+    {"docid": "", "_id": "b", "content": "", "description": "", "text": "three <four>"},
+]
+EMPTY_FIRST: Rows = [
+    {"id": "a", "content": "", "text": "short"},
+    {"id": "b", "content": "the whole", "text": "short"},
+]
+
+
+def lines(rows: Rows) -> str:
+    return "\n".join(json.dumps(row) for row in rows)
+
+
+def nulls(rows: Rows) -> str:
+    return "\n".join(json.dumps({key: value or None for key, value in row.items()}) for row in rows)
+
+
+def lists(rows: Rows) -> str:
+    return "\n".join(json.dumps({key: value or [{"type": "image"}] for key, value in row.items()}) for row in rows)
+
+
+def table(rows: Rows) -> str:
+    made = io.StringIO(newline="")
+    writer = csv.DictWriter(made, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return made.getvalue()
+
+
+def elements(rows: Rows) -> str:
+    records = ("".join(f"<{key}><!-- - -->{escape(value)}</{key}>" for key, value in row.items()) for row in rows)
+    return f"<r>{''.join(f'<doc>{record}</doc>' for record in records)}</r>"
+
+
+WRITERS = {one.__name__: one for one in (lines, nulls, lists, table, elements)}
+
+
+def read(text: str, *, is_table: bool) -> list[tuple[str | None, str]]:
+    """Return the ids and texts of a file."""
+    data = text.encode()
+    if is_table:
+        head = container_head(data, "a.csv", None, {})
+        assert head is not None
+        found = read_container(io.BytesIO(data), head, source="a", compression="", limit=None, max_record=1 << 20)
+        records = [one for one in found if isinstance(one, Record)]
+    else:
+        records = records_of(data)
+    return [(one.doc_id, record_text(one, markup="text")) for one in records]
+
+
+@pytest.mark.parametrize("writer", WRITERS.values(), ids=WRITERS)
+def test_an_empty_field_hides_no_other(writer: Callable[[Rows], str]) -> None:
+    """The id and the text come from the fields that hold something, in every format."""
+    assert read(writer(EMPTY), is_table=writer is table) == [(row["_id"], row["text"]) for row in EMPTY]
+
+
+@pytest.mark.parametrize("writer", [lines, table, elements])
+def test_a_field_that_is_empty_in_the_first_record_only(writer: Callable[[Rows], str]) -> None:
+    """One that holds something in a later record is read of all; where it is empty, so is the record."""
+    found = dict(read(writer(EMPTY_FIRST), is_table=writer is table))
+
+    assert found.get("a", "") == ""
+    assert found["b"] == "the whole"
+
+
+def test_an_id_that_the_first_record_lacks() -> None:
+    """Ids of later lines are read, and their addresses; what has a text beside that of the first line is not."""
+    rows = [{"text": "one"}, {"text": "two", "id": "b", "content": "-"}, {"text": "three", "id": "c", "url": "u"}]
+    data = "\n".join(map(json.dumps, rows)).encode()
+
+    found = [(one.doc_id, one.url, record_text(one)) for one in records_of(data)]
+
+    assert found == [(None, None, "one"), ("b", None, "two"), ("c", "u", "three")]
+
+
+def test_an_element_without_text_is_no_record() -> None:
+    """The record is the element that has a text, also where one above it has an empty field of such a name."""
+    data = (
+        b"<r><item><description/><page><id>1</id><text>a</text></page><page><id>2</id><text>b</text></page></item></r>"
+    )
+
+    assert read_head(data).tag == "page"
+    assert [one.doc_id for one in records_of(data)] == ["1", "2"]
+
+
+def test_the_names_of_articles_of_reuters() -> None:
+    """Every file of RCV1 has the same `id`, of its root; its number is `itemid`."""
+    (found,) = records_of(b'<newsitem itemid="2286" id="root"><title>T</title><text><p>a</p></text></newsitem>')
+
+    assert found.doc_id == "2286"
