@@ -26,7 +26,7 @@ from nddup.remote.copy_folders import locked, own_folder, remove_unused
 from nddup.remote.fetch import ATTEMPTS, FIRST_WAIT, read_remote
 from nddup.scanning.input_files import RUN
 from nddup.storage.claim import PREFIX
-from nddup.storage.run_folder import COMPLETE, require_ours
+from nddup.storage.run_folder import COMPLETE, is_ours, require_ours
 
 MARKERS = ("_PASSAGES.json", "_SPLIT.json", COMPLETE)
 """The files without which a folder is no result; they are sent after all others."""
@@ -103,7 +103,7 @@ class BucketRun:
         return str(self.path)
 
     def send(self) -> tuple[int, int]:
-        """Make the bucket equal to the folder; return the number of files sent, and their bytes.
+        """Make the bucket equal to the folder, but for what no run writes; return the number of files sent, and bytes.
 
         Raises:
             OutputError: if another wrote there meanwhile, or a file cannot be written.
@@ -114,7 +114,8 @@ class BucketRun:
                 raise OutputError(f"{self.name}: another command wrote there meanwhile; the results are in {self.path}")
             states, here = self._read_states(), self._files_here()
             wanted = {name for name in here if not self._is_equal(states.get(name), name, there.get(name))}
-            gone = there.keys() - here
+            gone = {name for name in there.keys() - here if is_ours(name.partition("/")[0])}
+            left = there.keys() - here - gone
             for name in MARKERS:
                 if name in there and name in wanted | gone:
                     self._try(name, partial(self._remove, name))
@@ -125,11 +126,12 @@ class BucketRun:
             for name in last:
                 self._send(name)
             now = self._list()
-            if {name: file.size for name, file in now.items()} != {name: self._size(name) for name in here}:
+            sent = {name: file for name, file in now.items() if name not in left}
+            if {name: file.size for name, file in sent.items()} != {name: self._size(name) for name in here}:
                 raise OutputError(f"{self.name}: holds other files than were sent; --resume sends them again")
             self._seen = now
             if wanted:
-                self._note_states(now)
+                self._note_states(sent)
             return len(wanted), sum(map(self._size, wanted))
 
     def _list(self) -> dict[str, RemoteFile]:

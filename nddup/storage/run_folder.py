@@ -83,6 +83,17 @@ LAYOUT = 1  # version of the folder's layout
 COMPLETE, STAGES = "_COMPLETE", "_stages"
 
 
+def is_ours(name: str) -> bool:
+    """Return whether a run writes, and may remove, a name of its folder; a sum of Hadoop belongs to its file.
+
+    Example:
+        >>> [is_ours(name) for name in ("keep", "_COMPLETE", ".metrics.json.crc", "judged.csv")]
+        [True, True, True, False]
+    """
+    own = name.removeprefix(".").removesuffix(".crc") if name.endswith(".crc") else name
+    return own in IN_SIGHT | OUTPUTS | {COMPLETE, STAGES, RUN} or own.startswith(PREFIX)
+
+
 def versions() -> dict[str, str]:
     """Return all versions that made a run. Sketches can be compared only if `sketch_format` is equal.
 
@@ -227,7 +238,7 @@ class RunFolder:
 
         # The marker is removed first, so that a half-removed run is no result; RUN stays, so that it is still a run.
         for name in sorted(there, key=lambda name: name != COMPLETE):
-            if name == COMPLETE or name in OUTPUTS or (overwrite and name != RUN):
+            if name == COMPLETE or name in OUTPUTS or (overwrite and name != RUN and is_ours(name)):
                 self._storage.remove(self._at(name))
         self._storage.write_text(self._at(RUN), text)
         self._storage.make_folder(self._at(STAGES))

@@ -54,8 +54,12 @@ def test_a_run_in_a_bucket_is_that_of_a_folder(box: str, tmp_path: Path, capsys:
     assert nddup.open(f"{box}/run").sql("SELECT count(*) AS n FROM documents").to_pylist() == [{"n": 20}]
     assert main(["report", f"{box}/run"]) == 0
     assert "report/index.html" in names_at(f"{box}/run")
+    files, root = client_of(f"{box}/run")
+    files.put_file(str(page), f"{root}/judged.csv")
     assert main(["run", str(page), "--output", f"{box}/run", "--overwrite", *BRIEF]) == 0
     assert "report/index.html" not in names_at(f"{box}/run")
+    assert "judged.csv" in names_at(f"{box}/run")
+    assert main(["check", f"{box}/run"]) == 0
 
 
 def test_an_unfinished_run_is_no_result(box: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,15 +88,17 @@ def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
 
 
 def test_overwrite_replaces_a_run_whole(tmp_path: Path) -> None:
-    """With `overwrite`, nothing of the earlier run stays."""
+    """With `overwrite`, nothing of the earlier run stays, and what others put beside it is left alone."""
     folder = started(tmp_path / "out")
     folder.write_text("duplicates.txt", "old")
     folder.finish({})
+    (tmp_path / "out" / "judged.csv").write_text("mine")
 
     with folder:
         folder.start(settings={}, inputs=INPUTS, overwrite=True)
 
-    assert names(tmp_path / "out") == {"_RUN.json", "_stages"}
+    assert names(tmp_path / "out") == {"_RUN.json", "_stages", "judged.csv"}
+    assert (tmp_path / "out" / "judged.csv").read_text() == "mine"
 
 
 def test_overwrite_does_not_remove_an_input(tmp_path: Path) -> None:
