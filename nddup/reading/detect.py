@@ -3,7 +3,7 @@
     read_head   first bytes of a file -> FileHead
 
 If no format is given, these are tried in order: JSON lines, by `{`; romip, by its namespace; a declared format, by the
-name of the root element, if the file has records of that format; trec, by a DOC with a DOCNO or a REUTERS with a NEWID;
+root element, if the file has records of that format; trec, by a DOC with a DOCNO or a REUTERS with a NEWID;
 romip, by documents with a docID; else plain XML. In plain XML the record is the shallowest element, at most three
 levels below the root, that is repeated (or has a usual name: document, doc, item, ...) and has a text (or, if
 `input.content` is set, an id); else the root itself. Its id, URL and content are the children or attributes whose names
@@ -151,7 +151,8 @@ def _detect(shape: Shape, record: str | None) -> tuple[str, str]:
     if uri is not None:
         return "romip", f"namespace {uri} of the root"
     for declared in FORMATS.values():
-        if root.path[0] in declared.roots and shape.records(declared.record):
+        is_root = any(tuple(path.split("/")) in shape.seen for path in declared.roots)
+        if is_root and shape.records(declared.record):
             version = f" version={root.attributes['version']}" if "version" in root.attributes else ""
             return declared.name, f"root <{root.tag}{version}> and records <{declared.record}>"
 

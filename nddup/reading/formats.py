@@ -176,7 +176,7 @@ class Format:
         prefixes_ids: whether the name of its file comes before the id of each record.
         statuses: HTTP statuses of the captures of an archive that are read; None for all.
         deleted: path that marks a deleted record: a record in which it matches is rejected.
-        roots: names of root elements by which a file of such records is recognised.
+        roots: names of root elements by which a file of such records is recognised, or paths of elements from there.
     """
 
     name: str
@@ -273,6 +273,33 @@ _DECLARED = (
         is_markup=False,
         deleted="header[@status=deleted]",
         roots=("OAI-PMH",),
+    ),
+    Format(  # journal articles; one a file, or several
+        name="jats",
+        record="article",
+        id="|".join(f"front/article-meta/article-id[@pub-id-type={kind}]" for kind in ("pmc", "pmcid", "pmid", "doi")),
+        url="front/article-meta/self-uri/@href",
+        title=("front/article-meta/title-group/article-title",),
+        content=("front/article-meta/abstract", "body"),
+        is_markup=False,
+        roots=("article/front/article-meta", "pmc-articleset"),
+    ),
+    Format(  # many records have a title and no abstract: each is a text
+        name="pubmed",
+        record="PubmedArticle",
+        id="MedlineCitation/PMID",
+        content=("MedlineCitation/Article/ArticleTitle", "MedlineCitation/Article/Abstract"),
+        is_markup=False,
+        roots=("PubmedArticleSet",),
+    ),
+    Format(  # editions and corpora; of papers, also those of which GROBID read the header alone
+        name="tei",
+        record="TEI",
+        id="@id|teiHeader/fileDesc/publicationStmt/idno[1]|teiHeader/fileDesc/sourceDesc/biblStruct/idno[1]",
+        title=("teiHeader/fileDesc/titleStmt/title[1]",),
+        content=("teiHeader/profileDesc/abstract", "text"),
+        is_markup=False,
+        roots=("TEI", "teiCorpus"),
     ),
     Format(
         name="solr",

@@ -103,6 +103,39 @@ SPHINX = """<?xml version="1.0" encoding="utf-8"?>
 <sphinx:document id="1234"><content>main <![CDATA[<cdata> & x]]></content><subject>s</subject></sphinx:document>
 <sphinx:document id="1235"><content>two</content></sphinx:document>
 <sphinx:killlist><id>7</id></sphinx:killlist></sphinx:docset>"""
+JATS = """<?xml version="1.0"?>
+<!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) Journal Archiving and Interchange DTD v1.2 20190208//EN" "a.dtd">
+<article xmlns:xlink="http://www.w3.org/1999/xlink"><front><journal-meta><journal-title>J</journal-title></journal-meta>
+<article-meta><article-id pub-id-type="publisher-id">p9</article-id><article-id pub-id-type="doi">10.1/x</article-id>
+<article-id pub-id-type="pmc">7</article-id><title-group><article-title>On <italic>E. coli</italic></article-title>
+</title-group><self-uri xlink:href="http://a.example/7"/><abstract><title>Aim</title><p>We study.</p></abstract>
+<trans-abstract><p>Nous</p></trans-abstract></article-meta></front>
+<body><sec><title>Intro</title><p>Body<xref>1</xref>.</p></sec></body><back><ref-list><ref>R</ref></ref-list></back>
+<sub-article><body><p>reply</p></body></sub-article></article>"""
+ARTICLES = """<pmc-articleset>
+<article><front><article-meta><article-id pub-id-type="pmid">1</article-id><abstract>only this</abstract></article-meta>
+</front></article>
+<article><front><article-meta><article-id pub-id-type="pmid">2</article-id></article-meta></front><body>B</body>
+</article>
+</pmc-articleset>"""
+PUBMED = """<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE PubmedArticleSet SYSTEM "pubmed.dtd">
+<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID Version="1">1</PMID><Article><Journal><Title>J</Title></Journal>
+<ArticleTitle>Methanol <i>assay</i>.</ArticleTitle><Abstract><AbstractText Label="AIM">We assay.</AbstractText>
+<AbstractText Label="RESULTS">It works.</AbstractText></Abstract></Article></MedlineCitation><PubmedData><ArticleIdList>
+<ArticleId IdType="pubmed">1</ArticleId></ArticleIdList></PubmedData></PubmedArticle>
+<PubmedArticle><MedlineCitation><PMID Version="1">2</PMID><Article><ArticleTitle>A title alone.</ArticleTitle></Article>
+<CommentsCorrectionsList><PMID>1</PMID></CommentsCorrectionsList></MedlineCitation></PubmedArticle></PubmedArticleSet>"""
+TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0" xml:lang="en"><teiHeader><fileDesc><titleStmt>
+<title level="a" type="main">Bi-criteria</title></titleStmt><publicationStmt><publisher/></publicationStmt><sourceDesc>
+<biblStruct><analytic><title>Bi-criteria</title></analytic><idno type="MD5">53DA</idno><idno type="DOI">10.2</idno>
+</biblStruct></sourceDesc></fileDesc><profileDesc><abstract><p>We propose.</p></abstract></profileDesc></teiHeader>
+<text xml:lang="en"></text></TEI>"""
+CORPUS = """<teiCorpus xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><fileDesc><titleStmt><title>All</title></titleStmt>
+</fileDesc></teiHeader>
+<TEI xml:id="t1"><teiHeader><fileDesc><titleStmt><title>T</title></titleStmt></fileDesc></teiHeader>
+<text><front><p>F</p></front><body><p>B <hi>b</hi>old</p></body></text></TEI><TEI xml:id="t2"><teiHeader/>
+<text><body><p>C</p></body></text></TEI></teiCorpus>"""
 GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] = [
     ("trec", TREC_WEB.replace(b"</DOC >", b"</DOC>"), "records <DOC> with a DOCNO", [
         ("GX000-00-0000000", "http://a.example/index.html", "первая page & more x"),
@@ -159,6 +192,22 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
         ("oai:x:2", None, "[deleted]"),
         ("oai:x:3", None, "T3 Abstract."),
         ("oai:x:4", None, "T4 note"),
+    ]),
+    ("jats", encoded(JATS), "root <article> and records <article>", [
+        ("7", "http://a.example/7", "On E. coli Aim We study. Intro Body1."),
+    ]),
+    ("jats", encoded(ARTICLES), "root <pmc-articleset> and records <article>", [
+        ("1", None, "only this"),
+        ("2", None, "B"),
+    ]),
+    ("pubmed", encoded(PUBMED), "root <PubmedArticleSet> and records <PubmedArticle>", [
+        ("1", None, "Methanol assay. We assay. It works."),
+        ("2", None, "A title alone."),
+    ]),
+    ("tei", encoded(TEI), "root <TEI> and records <TEI>", [("53DA", None, "Bi-criteria We propose.")]),
+    ("tei", encoded(CORPUS), "root <teiCorpus> and records <TEI>", [
+        ("t1", None, "T F B bold"),
+        ("t2", None, "C"),
     ]),
     ("solr", encoded(SOLR), "root <add> and records <doc>", [
         ("d1", "http://a.example/1", "hello world again"),
