@@ -116,6 +116,17 @@ def test_the_main_text_has_the_words_of_the_page(name: str) -> None:
     assert main_text(page).split() == strip_markup(page).split()
 
 
+@pytest.mark.parametrize(
+    "character", ["三", "あ", "한", "ก", "—", "…", "ａ", "я", "😀", "&#19977;", "&mdash;", " 三\n"]
+)
+def test_a_text_of_one_character_is_main_text(character: str) -> None:
+    """Between two tags one character is as much of the text as several: of `<ruby>漢<rt>` the word itself."""
+    article = "<p>" + "some words of an article, which are many. " * 20 + f"</p><p>one<b>{character}</b>two</p>"
+    page = f"<html><body><article>{article}<ruby>{character}<rt>x</rt></ruby></article></body></html>"
+
+    assert main_text(page).split() == strip_markup(page).split()
+
+
 def test_text_nodes_are_kept_as_they_are() -> None:
     """Blanks of text nodes are neither stripped nor added; a block adds a line feed before each of its tags."""
     assert strip_markup("<p>one<b> two</b></p>") == "one two\n"
