@@ -30,12 +30,14 @@ from nddup.reading.mail_cutting import COUNTED, EXCERPT_BYTES, LEAD, cut_mail
 from nddup.reading.mail_parts import (
     PAGE_TYPES,
     STYLE_TYPES,
+    SentFile,
     data_of,
     is_base64,
     is_quoted,
     is_text,
     join_lines,
     raw_of,
+    take_files,
     unquote,
 )
 from nddup.reading.markup import strip_markup
@@ -518,11 +520,14 @@ def _add_leaf(part: Message, found: _Message) -> None:
     found.read += 1
     text = found.decode(data, _parameter(part, "charset", found))
     text = join_lines(text, _parameter(part, "format", found), _parameter(part, "delsp", found))
-    if not text.strip():
-        return
-    found.fields.append(_Field(text, is_markup=kind in PAGE_TYPES))
-    if found.is_form:
-        found.words += sum(1 for _ in _TOKEN.finditer(strip_markup(text) if kind in PAGE_TYPES else text))
+    for piece in take_files(text) if kind not in PAGE_TYPES else [text]:
+        if isinstance(piece, SentFile):
+            _add_name(piece.name, "", found)
+            found.leave(piece.data)
+        elif piece.strip():
+            found.fields.append(_Field(piece, is_markup=kind in PAGE_TYPES))
+            if found.is_form:
+                found.words += sum(1 for _ in _TOKEN.finditer(strip_markup(piece) if kind in PAGE_TYPES else piece))
 
 
 def _add_name(name: str, kind: str, found: _Message) -> None:

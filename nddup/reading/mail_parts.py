@@ -3,6 +3,7 @@
     part         --data_of-->     its bytes, of base64 or quoted-printable
     type, bytes  --is_text-->     whether it is read
     part, text   --join_lines-->  a flowed text, whose soft line breaks divide words
+    text         --take_files-->  the text around files that stand in it by uuencode, and these
 
 Sources: RFC 2045 (encodings), RFC 3676 (flowed text).
 """
@@ -10,8 +11,9 @@ Sources: RFC 2045 (encodings), RFC 3676 (flowed text).
 import binascii
 import quopri
 import re
+from contextlib import suppress
 from email.message import Message
-from typing import Final
+from typing import Final, NamedTuple
 
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/= \t\r]|[^ \t][ \t]+[^ \t\r]")
 _BLANKS = b" \t\r\n"
@@ -20,6 +22,9 @@ _BLANKS_AFTER_SIGN = re.compile(rb"=[ \t]++(?=\r?$)", re.MULTILINE)
 
 _SOFT_BREAK = re.compile(r"(?<!^--) \r?\n(?!>) ?", re.MULTILINE)
 """Where a flowed line goes on, but not after the sign of a signature."""
+
+_UUENCODED = re.compile(r"^begin [0-7]{3,4} ([^\n]{1,255})\n((?:[!-`][ -`]{0,85}\n)+)(?: ?\n)?end[ \t]*$", re.MULTILINE)
+"""A file inside a text, as sent before MIME; a line of it has no lower case, and so none begins another."""
 
 _LETTER = re.compile(r"\w")
 _CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
@@ -122,3 +127,26 @@ def join_lines(text: str, form: str | None, deletes_blank: str | None) -> str:
     """Return a text without soft line breaks, where the parameters `format` and `delsp` of its part ask for that."""
     is_divided = [(value or "").lower() for value in (form, deletes_blank)] == ["flowed", "yes"]
     return _SOFT_BREAK.sub("", text) if is_divided else text
+
+
+class SentFile(NamedTuple):
+    """A file in a text, and its name."""
+
+    name: str
+    data: bytes
+
+
+def take_files(text: str) -> list[str | SentFile]:
+    r"""Return a text in pieces: what stands around files by uuencode, and these files. Linear.
+
+    Example:
+        >>> take_files("a\nbegin 644 b.bin\n#8F,!\n`\nend\nc"), take_files("begin 644 it\nand so on\nend")
+        (['a\n', SentFile(name='b.bin', data=b'bc\x01'), '\nc'], ['begin 644 it\nand so on\nend'])
+    """
+    pieces, at = list[str | SentFile](), 0
+    for block in _UUENCODED.finditer(text) if "begin " in text else ():
+        with suppress(binascii.Error):
+            data = b"".join(binascii.a2b_uu(line) for line in block[2].splitlines())
+            pieces += [text[at : block.start()], SentFile(block[1].strip(), data)]
+            at = block.end()
+    return [*pieces, text[at:]]

@@ -1,5 +1,6 @@
 """E-mail: messages of Python's own writer are read again; mbox files are cut where Python's reader cuts them."""
 
+import binascii
 import io
 import mailbox
 from email.message import EmailMessage
@@ -599,3 +600,32 @@ def test_a_blank_in_the_time_of_an_envelope() -> None:
     )
 
     assert cut(first + second) == [first, second]
+
+
+def sent(name: str, data: bytes, *, stripped: bool = False) -> str:
+    """Return a file by uuencode; `stripped`: blanks for zeros, of which a relay took those at ends of lines."""
+    rows = [binascii.b2a_uu(data[at : at + 45], backtick=not stripped).decode() for at in range(0, len(data), 45)]
+    rows = [row.rstrip(" \n") + "\n" if stripped else row for row in rows]
+    return f"begin 644 {name}\n{''.join(rows)}{'' if stripped else '`'}\nend\n"
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_a_file_inside_a_text_is_an_attachment(stripped: bool) -> None:  # noqa: FBT001
+    """What programs sent before MIME: the file is named and counted, its bytes count for the fingerprint alone."""
+    data = bytes(range(256)) * 3 + bytes(7)
+    made, other = (
+        one(b"Subject: s\n\nbefore\n" + sent("a b.bin", some, stripped=stripped).encode() + b"after\n")
+        for some in (data, data[::-1])
+    )
+
+    assert record_text(made).split() == ["s", "before", "attachment:", "a", "b.bin", "after"]
+    assert (made.unread.parts, made.unread.size) == (1, len(data))
+    assert content_fingerprint(made) != content_fingerprint(other)
+
+
+@pytest.mark.parametrize(
+    "text", ["begin 644 it\nand so on\nend", "begin 644 a\nM1\nend of it", "begin 644 a\n#8F,!8F,!8F,!\nend"]
+)
+def test_what_is_no_file_inside_a_text(text: str) -> None:
+    """Prose, and lines that are longer than they say, stay text."""
+    assert record_text(one(b"Subject: s\n\n" + text.encode())) == f"s\n{text}"
