@@ -241,7 +241,7 @@ def _known_binary(head: bytes, name: str = "") -> str:
         said = next((told for endings, told in _BY_NAME.items() if ending in endings), said)
     if is_tar(head):
         said = "a tar archive; unpack it first"
-    if head[4:8] == b"ftyp":
+    if head.startswith(b"\0") and head[4:8] == b"ftyp":
         said = "a film or a sound (MP4)"
     return f"{KNOWN_BINARY}{said}" if said else ""
 

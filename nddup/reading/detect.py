@@ -99,6 +99,10 @@ def read_head(
     if not shape.elements or not is_xml:
         raise FormatError(f"neither XML nor JSON lines; {SETTINGS}; input.format=text reads each file as a document")
     name, why = (format, "input.format") if format else _detect(shape, record)
+    if shape.is_prose and not (format or record) and FORMATS[name].name == "xml":
+        raise FormatError(
+            f"text outside of its elements: no XML; {SETTINGS}; input.format=text reads each file as a document"
+        )
     own = file_encoding(head) if FORMATS[name].kind == "sgml" else _encoding_of(head, None)
     if FORMATS[name].has_own_charset and own != (encoding, mark):  # what was given is for the content, not the file
         encoding, mark = own
@@ -298,6 +302,13 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
     )
     separator = "\n".encode(encoding)
     return FileHead(format=with_markup(declared), encoding=encoding, separator=separator, is_by_line=True, why=why)
+
+
+def are_lines(start: bytes, head: FileHead) -> bool:
+    """Return whether at least half of the first lines of a file are JSON objects: a text may begin with a brace."""
+    lines = start.decode(head.encoding, "replace").split("\n")[: MOST_LINES + 1]
+    whole = [line for line in lines[:-1] or lines if line.strip()]
+    return 2 * sum(1 for _ in _rows_of(whole)) >= len(whole)
 
 
 def first_row(lines: list[str]) -> dict[str, object]:

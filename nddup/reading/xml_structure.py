@@ -49,6 +49,9 @@ RECORD_NAMES = ("document", "doc", "record", "item", "entry", "page", "article",
 LONGEST_NAME, MOST_NAMES = 40, 30
 """In a message: most characters of a column's name, and most names."""
 
+_NO_TEXT = " \t\r\n\0\ufeff"
+"""What may stand between elements of XML, also where files were joined."""
+
 SETTINGS = "set input.record, input.id and input.content (and input.format)"
 
 _TOKEN = re.compile(
@@ -83,11 +86,15 @@ class Element:
 
 @dataclass(slots=True)
 class Shape:
-    """The elements of a head in document order, and the fields seen at each path."""
+    """The elements of a head in document order, and the fields seen at each path.
+
+    `is_prose`: whether text stands before, between or behind the outermost elements, as nowhere in XML.
+    """
 
     elements: list[Element] = field(default_factory=list)
     seen: dict[tuple[str, ...], dict[str, None]] = field(default_factory=dict)
     with_text: set[tuple[str, ...]] = field(default_factory=set)
+    is_prose: bool = False
 
     def fields(self, path: tuple[str, ...]) -> list[str]:
         """Return the children (local names) and attributes (`@name`) seen in the elements at `path`."""
@@ -130,8 +137,9 @@ def scan(text: str) -> Shape:
     at = 0
     for count, token in enumerate(_TOKEN.finditer(text)):
         is_section = token[0].startswith("<![CDATA[")
-        if stack and not text[at : token.start()].isspace() and (at < token.start() or is_section):
-            shape.add_text(shape.elements[stack[-1]].path)
+        if is_section or text[at : token.start()].strip(_NO_TEXT):
+            shape.is_prose |= not stack
+            shape.add_text(shape.elements[stack[-1]].path if stack else ())
         at = token.end()
         if token["unfinished"] or count > MAX_TOKENS:
             break
@@ -150,6 +158,8 @@ def scan(text: str) -> Shape:
             shape.add(_element(token, stack[-1] if stack else -1, shape, is_empty=is_empty))
             if not is_empty:
                 stack.append(len(shape.elements) - 1)
+    else:
+        shape.is_prose |= not stack and text[at:].partition("<")[0].strip(_NO_TEXT) != ""
     return shape
 
 

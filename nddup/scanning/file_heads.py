@@ -24,7 +24,7 @@ from nddup.reading.containers import (
     is_text_name,
     name_binary,
 )
-from nddup.reading.detect import read_head
+from nddup.reading.detect import are_lines, read_head
 from nddup.reading.formats import FORMATS, BinaryError, FileHead, FormatError, NoRecordsError
 from nddup.reading.markup import begins_as_page
 from nddup.reading.streams import (
@@ -369,13 +369,16 @@ def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
     ):
         return found
     try:
-        return read_head(start, format=options.format, record=options.record, **paths)  # type: ignore[arg-type]
+        head = read_head(start, format=options.format, record=options.record, **paths)  # type: ignore[arg-type]
+        if head.is_by_line and is_text_name(name) and not (options.format or are_lines(start, head)):
+            raise FormatError("most of its first lines are no JSON objects")  # noqa: TRY301
     except FormatError:
         if options.format or options.record or not LINES_NAME.search(name):
             raise
         with suppress(FormatError):  # a first line that is none is a reject, as in the middle of the file
             return read_head(start, format="jsonl", **paths)  # type: ignore[arg-type]
         raise
+    return head
 
 
 def _open_end(files: PartReader, file: InputFile, raw: bytes, head: FileHead, max_record: int) -> int:

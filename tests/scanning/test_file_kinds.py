@@ -125,3 +125,32 @@ def test_magic_bytes_come_first(settings: tuple[str, ...], tmp_path: Path) -> No
 
     assert unread == dict.fromkeys(["a.docx", "b.pdf", "c.html", "d.txt"], "binary")
     assert set(read) == {"e.txt", "f.csv"}
+
+
+SAMPLES = b"\n# Title\n\nProse.\n```\n<items><item><text>x</text></item><item><text>y</text></item></items>\n```\n"
+SAMPLES += b'{"id": 1, "text": "x"}\n'
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b'<p align="center">Logo</p>\n',
+        b"<!-- badges -->\n",
+        b"<details>a</details>",
+        b"<a/> <b/> and",
+        b'{ "a": 1 }\n',
+        b"{% raw %}",
+    ],
+)
+def test_a_text_that_begins_with_a_tag_or_a_brace(start: bytes, tmp_path: Path) -> None:
+    """A text with samples of XML and JSON is a document, not its samples; lines of JSON by their name are lines."""
+    read, unread = kinds(tmp_path, {"a.md": start + SAMPLES, "a.jsonl": b'{"id": 1, "text": "x"}\nprose\n'})
+    assert (read, unread) == ({"a.md": "text", "a.jsonl": "jsonl"}, {})
+
+
+def test_joined_files_of_xml_are_xml(tmp_path: Path) -> None:
+    """Blanks, marks and declarations may stand between them; a tag may be cut at the end of what is looked at."""
+    one = b'\xef\xbb\xbf<?xml version="1.0"?>\n<!DOCTYPE doc []>\n<doc><id>1</id><text>a</text></doc>\r\n<!-- - -->\0'
+    cut = b"<doc><id>1</id><text>" + b"a" * 4_000 + b"</text></doc>\n"
+
+    assert kinds(tmp_path, {"a.txt": one * 3, "b.txt": cut * 100}) == ({"a.txt": "xml", "b.txt": "xml"}, {})
