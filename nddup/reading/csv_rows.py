@@ -393,10 +393,11 @@ def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> It
 
     Args:
         with_blank: whether a blank line is an empty row; if not, blank lines are skipped. A first line that names the
-            delimiter, as for Excel, is as one.
+            delimiter, as for Excel, is as one; so is a row that names the columns again, where files were joined.
     """
     rows = dialect.read(lines, strict=True)
     width, is_first = 0, True
+    header: list[str] = []
     while True:
         lines.begin()
         try:
@@ -408,9 +409,19 @@ def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> It
             return
         row = [] if is_first and delimiter_named("".join(lines.row)) == dialect.delimiter else row
         is_first = is_first and row == []
+        if row and not isinstance(row, Reject):
+            if len(header) > 1 and row[-1] == header[-1] and _names_again(row, header, dialect):
+                row = []
+            header = header or row
         if row or with_blank:
             width = width or (0 if isinstance(row, Reject) else len(row))
             yield row
+
+
+def _names_again(row: list[str], header: list[str], dialect: Dialect) -> bool:
+    """Return whether a row names the columns. A byte order mark before a quote makes both part of the value."""
+    names, columns = ([name.strip(dialect.quote or None) for name in column_names(one)] for one in (row, header))
+    return names == columns
 
 
 def _read_sloppy(lines: Lines, dialect: Dialect, width: int, *, is_long: bool) -> list[str] | Reject:

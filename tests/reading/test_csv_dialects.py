@@ -161,3 +161,16 @@ def test_such_a_table_is_written_again_to_the_byte(tmp_path: Path, name: str, ro
     assert kept == [f"id{delimiter}text", rows[0], rows[2]]
     assert [line.startswith(row) for line, row in zip(tagged[1:], rows, strict=True)] == [True] * 3
     assert tagged[3] == rows[2] + cells
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_joined_tables_name_their_columns_again(tmp_path: Path, mark: str) -> None:
+    """The header of an appended table is no document, and not kept; a value of an only column may be its name."""
+    data = f'id,text\n1,one\n{mark}"id",text\r\n2,two\n3,text\nid,text\n4,text\n'
+    assert texts(read(data)) == ["one", "two", "text", "text"]
+    assert texts(read("text\na\ntext\n")) == ["a", "text"]
+
+    (tmp_path / "in.csv").write_bytes(data.encode())
+    settings = {"shingle": {"length": 1}, "output": {"report": False, "kept": "as-input"}}
+    run_locally([str(tmp_path / "in.csv")], str(tmp_path / "out"), build_config(settings, origin="test"))
+    assert (tmp_path / "out" / "kept" / "in.csv").read_text() == "id,text\n1,one\n2,two\n3,text\n"
