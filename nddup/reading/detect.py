@@ -6,8 +6,9 @@ If no format is given, these are tried in order: JSON lines, by `{`; romip, by i
 root element, if the file has records of that format; trec, by a DOC with a DOCNO or a REUTERS with a NEWID;
 romip, by documents with a docID; else plain XML. In plain XML the record is the shallowest element, at most three
 levels below the root, that is repeated (or has a usual name: document, doc, item, ...) and has a text (or, if
-`input.content` is set, an id); else the root itself. Its id, URL and content are the children or attributes whose names
-come first in the lists of usual names (`xml_structure`), in any case.
+`input.content` is set, an id); else the root itself. Its texts are the records if they have ids, and it has none. The
+id, URL and content of a record are the children or attributes whose names come first in the lists of usual names
+(`xml_structure`), in any case; those that are empty in the head come last.
 """
 
 import json
@@ -22,6 +23,7 @@ from nddup.reading.chats import is_chat, texts_of
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
 from nddup.reading.xml_cutting import holds_separators
 from nddup.reading.xml_structure import (
+    BODY_NAMES,
     ID_NAMES,
     RECORD_NAMES,
     SETTINGS,
@@ -182,9 +184,7 @@ def _complete(declared: Format, shape: Shape) -> Format:
     fields, filled = shape.fields(path), shape.filled(path)
     content = declared.content
     if not content:
-        content = text_fields(fields, filled=filled) or (
-            (".",) if len(path) == 1 and _is_named_text(shape.elements[0]) else ()
-        )
+        content = text_fields(fields, filled=filled) or ((".",) if _is_text(path, shape) else ())
     if not content:
         raise FormatError(f"cannot tell which part of <{path[-1]}> is its text (seen: {', '.join(fields)}); {SETTINGS}")
     return with_markup(
@@ -211,6 +211,10 @@ def _find_record(declared: Format, shape: Shape) -> tuple[str, ...]:
             raise
         message = f"<{root}> is the root of {known.name}, but no <{known.record}> was seen; {SETTINGS}"
         raise NoRecordsError(message) from error
+
+
+def _is_text(path: tuple[str, ...], shape: Shape) -> bool:
+    return _is_named_text(shape.elements[0]) if len(path) == 1 else path[-1].lower() in BODY_NAMES
 
 
 def _is_named_text(root: Element) -> bool:

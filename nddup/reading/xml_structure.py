@@ -210,9 +210,20 @@ def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
     for fields_of in (shape.filled, shape.fields):
         for path in (*likely[:MAX_CANDIDATES], root):
             fields = fields_of(path)
-            if first_of(BODY_NAMES, fields) or (not needs_body and first_of(ID_NAMES, fields)):
-                return path
+            body = first_of(BODY_NAMES, fields)
+            if body or (not needs_body and first_of(ID_NAMES, fields)):
+                return _named_texts(shape, path, body) if body and needs_body else path
     raise FormatError(f"cannot tell which element is a record under <{root[-1]}>; {SETTINGS}")
+
+
+def _named_texts(shape: Shape, path: tuple[str, ...], body: str) -> tuple[str, ...]:
+    """Return the path of the texts of a record if they are records, as in `<corpus><text id="1">`; else its own."""
+    inner = [element.attributes for element in shape.elements if element.path == (*path, body)]
+    ids = [
+        values[name[1:]] for values in inner if (name := first_of(ID_NAMES, [f"@{attribute}" for attribute in values]))
+    ]
+    is_named = path[-1].lower() in RECORD_NAMES or first_of(ID_NAMES, shape.fields(path)) is not None
+    return path if is_named or not 1 < len(inner) == len(set(ids)) else (*path, body)
 
 
 def text_fields(fields: list[str], chats: Sequence[str] = (), filled: Sequence[str] = ()) -> tuple[str, ...]:

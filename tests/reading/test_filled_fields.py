@@ -107,3 +107,22 @@ def test_the_names_of_articles_of_reuters() -> None:
     (found,) = records_of(b'<newsitem itemid="2286" id="root"><title>T</title><text><p>a</p></text></newsitem>')
 
     assert found.doc_id == "2286"
+
+
+def test_texts_with_ids_of_their_own_are_records() -> None:
+    """A corpus of `<text id="1">` was one document; texts of a record, or without different ids, are parts of it."""
+    texts = '<text id="1">one</text><text id="2"><s>two</s></text>'
+
+    def ids(data: str) -> list[tuple[str | None, str]]:
+        return [(one.doc_id, record_text(one)) for one in records_of(data.encode())]
+
+    assert ids(f"<corpus><title>C</title>{texts}</corpus>") == [("1", "one"), ("2", "two")]
+    assert ids(f"<corpus><part n='1'>{texts}</part><part n='2'><text id='3'>three</text></part></corpus>") == [
+        ("1", "one"),
+        ("2", "two"),
+        ("3", "three"),
+    ]
+    assert ids(f"<corpus><id>7</id>{texts}</corpus>") == [("7", "one\ntwo")]
+    assert ids(f"<r><doc>{texts}</doc><doc><text>three</text></doc></r>") == [(None, "one\ntwo"), (None, "three")]
+    assert ids(f"<corpus>{texts.replace('2', '1')}</corpus>") == [(None, "one\ntwo".replace("2", "1"))]
+    assert ids("<corpus><text>one</text><text>two</text></corpus>") == [(None, "one\ntwo")]
