@@ -301,6 +301,23 @@ _DECLARED = (
         is_markup=False,
         roots=("TEI", "teiCorpus"),
     ),
+    Format(  # a page that OCR has read: its words are attributes
+        name="alto",
+        record="alto",
+        content=(
+            "Layout/Page/*/TextBlock/TextLine/String/@CONTENT",
+            "Layout/Page/*/ComposedBlock/TextBlock/TextLine/String/@CONTENT",
+        ),
+        is_markup=False,
+        roots=("alto",),
+    ),
+    Format(  # likewise; regions say again what their lines say
+        name="pagexml",
+        record="PcGts",
+        content=("Page/TextRegion/TextEquiv/Unicode|Page/TextRegion/TextLine/TextEquiv/Unicode",),
+        is_markup=False,
+        roots=("PcGts",),
+    ),
     Format(
         name="solr",
         record="doc",

@@ -136,6 +136,14 @@ CORPUS = """<teiCorpus xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><fileDesc>
 <TEI xml:id="t1"><teiHeader><fileDesc><titleStmt><title>T</title></titleStmt></fileDesc></teiHeader>
 <text><front><p>F</p></front><body><p>B <hi>b</hi>old</p></body></text></TEI><TEI xml:id="t2"><teiHeader/>
 <text><body><p>C</p></body></text></TEI></teiCorpus>"""
+ALTO = """<alto xmlns="http://www.loc.gov/standards/alto/ns-v2#"><Description><MeasurementUnit>pixel</MeasurementUnit>
+</Description><Layout><Page ID="P1"><PrintSpace><TextBlock><TextLine><String CONTENT="The"/><SP/><String CONTENT="fox"/>
+</TextLine><TextLine><String CONTENT="ran"/></TextLine></TextBlock><ComposedBlock><TextBlock><TextLine>
+<String CONTENT="home&amp;dry"/></TextLine></TextBlock></ComposedBlock></PrintSpace></Page></Layout></alto>"""
+PAGE = """<PcGts xmlns="http://schema.primaresearch.org/PAGE/gts/pagecontent/2013-07-15"><Metadata/><Page>
+<TextRegion><TextLine><TextEquiv><Unicode>The fox</Unicode></TextEquiv></TextLine>
+<TextEquiv><Unicode>The fox</Unicode></TextEquiv></TextRegion></Page></PcGts>"""
+LINES = PAGE.replace("<TextEquiv><Unicode>The fox</Unicode></TextEquiv></TextRegion>", "</TextRegion>")
 GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] = [
     ("trec", TREC_WEB.replace(b"</DOC >", b"</DOC>"), "records <DOC> with a DOCNO", [
         ("GX000-00-0000000", "http://a.example/index.html", "первая page & more x"),
@@ -209,6 +217,9 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
         ("t1", None, "T F B bold"),
         ("t2", None, "C"),
     ]),
+    ("alto", encoded(ALTO), "root <alto> and records <alto>", [(None, None, "The fox ran home&dry")]),
+    ("pagexml", encoded(PAGE), "root <PcGts> and records <PcGts>", [(None, None, "The fox")]),
+    ("pagexml", encoded(LINES), "root <PcGts> and records <PcGts>", [(None, None, "The fox")]),
     ("solr", encoded(SOLR), "root <add> and records <doc>", [
         ("d1", "http://a.example/1", "hello world again"),
         ("d2", None, "T c"),
