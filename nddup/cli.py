@@ -91,6 +91,22 @@ class _Parser(argparse.ArgumentParser):
         print_error(f"nddup: {one_line(clean(text))}{_hint(message)} (see {command} --help)\n")
         sys.exit(2)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - as argparse
+        """Parse; what begins with one hyphen and is no option, such as an id, is the value of the option before it."""
+        given = list(sys.argv[1:] if args is None else args)
+        joined = list[str]()
+        while given:
+            option = self._option_string_actions.get(given[0]) if given[0].startswith("--") else None
+            is_value = (
+                option is not None and option.nargs is None and given[1:]
+                and re.match("-[^-]", given[1]) and given[1] not in self._option_string_actions
+            )  # fmt: skip
+            joined.append("=".join(given[:2]) if is_value else given[0])
+            del given[: 1 + bool(is_value)]
+            if joined[-1] == "--":
+                break
+        return super().parse_known_args(joined + given, namespace)
+
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:  # noqa: ANN401 - as argparse
         """Convert the arguments of an option; an empty one, as of `--config "$UNSET"`, would have no effect."""
         if action.option_strings and "" in arg_strings:

@@ -198,6 +198,16 @@ def test_show_gives_the_summary_one_cluster_and_one_document(
     assert f"cluster   {cluster}  of 3" in document
 
 
+def test_a_value_may_begin_with_a_hyphen(capsys: pytest.CaptureFixture[str], finished: Path) -> None:
+    """As an id often does; an option that lacks its value before another option is still told."""
+    assert main(["show", str(finished), "--doc", "-dQw4w9"]) == 2
+    assert "--doc -dQw4w9: no such document" in capsys.readouterr().err
+    for given in (["--doc", "-q"], ["--doc", "--csv"], ["--doc"]):
+        with pytest.raises(SystemExit):
+            main(["show", str(finished), *given])
+        assert "argument --doc: expected one argument" in capsys.readouterr().err
+
+
 def test_an_unexpected_error_is_one_line_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, pages: Path, tmp_path: Path
 ) -> None:
