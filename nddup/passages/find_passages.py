@@ -33,7 +33,7 @@ from nddup.passages.repeats import Repeats, find_repeats
 from nddup.passages.tabulate import Documents, HashRecords, hashes_of, make_tables
 from nddup.scanning.collection import Collection, Files
 from nddup.settings.plan import processes_of, record_limits, text_rule
-from nddup.settings.schema import Config
+from nddup.settings.schema import Config, InputConfig
 from nddup.stages.inputs_found import find_again, find_inputs
 from nddup.stages.losses import require_few_losses, require_readable
 from nddup.storage.local_storage import LocalStorage, is_local, local_path
@@ -73,6 +73,13 @@ class FoundPassages(NamedTuple):
     documents: Documents
     repeats: Repeats
     tables: dict[str, pa.Table]
+
+
+ORDER = ("policy", "prefer")
+"""The keys of `keep` that passages heeds."""
+
+READING = [("tokens", "ignore"), *(("input", key) for key in InputConfig.model_fields if not key.startswith("max_"))]
+"""The settings that decide which texts are read, and what their tokens are."""
 
 
 def is_run(inputs: Sequence[str]) -> bool:
@@ -120,10 +127,21 @@ def find_kept(folder: RunFolder, kept: EngineTable, config: Config, files: Files
 
     Args:
         kept: `doc_id`, `source`, `record`.
-        config: the settings of passages, output and engine; those for reading are the run's.
+        config: the settings of passages, output and engine, and the order of documents if it gives one; those for
+            reading are the run's.
+
+    Raises:
+        ConfigError: also if `config` reads in another way than the run, whose order may also be no word.
     """
     again = find_again(folder, files)
+    for section, key in READING:
+        value, run_value = (getattr(getattr(one, section), key) for one in (config, again.config))
+        if key in getattr(config, section).model_fields_set and value != run_value:
+            raise ConfigError(f"{section}.{key}: {folder.path} is read as the run read it; give its INPUT instead")
+    order = {name: getattr(config.keep, name) for name in ORDER if name in config.keep.model_fields_set}
     own = {name: getattr(config, name) for name in ("passages", "output", "local", "spark")}
+    own["keep"] = again.config.keep.model_copy(update=order)
+    require_word(own["keep"].order)
     return Source(again.collection, again.config.model_copy(update=own), kept)
 
 
@@ -204,7 +222,7 @@ def _only_kept(rows: pa.Table, kept: pa.Table) -> pa.Table:
 def require_word(order: Order) -> None:
     """Refuse columns and dates in `keep.policy`. ConfigError: if there are any."""
     if order.columns or order.policy in DATED:
-        raise ConfigError("keep.policy: passages takes longest, first, first-id or shortest-url")
+        raise ConfigError("keep.policy: passages takes longest, first, first-id or shortest-url (--set keep.policy=…)")
 
 
 def rank_documents(documents: Documents, order: Order) -> NDArray[np.int64]:

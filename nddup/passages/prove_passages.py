@@ -33,6 +33,7 @@ from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.found import join_encoded
 from nddup.settings.load import read_stored
 from nddup.settings.plan import processes_of
+from nddup.settings.schema import KeepConfig
 from nddup.sketching.rolling_hash import hash_rows
 from nddup.stages.stage import AS_INPUT
 from nddup.verifying.extents import RepeatedWindows, cover_runs, find_repeated
@@ -281,8 +282,9 @@ def _tagged_right(documents: Documents, tables: dict[str, pa.Table], source: Sou
 
 
 def _read_again(source: Source, folder: str) -> Documents:
+    """Read what was written: all records, of which none may have a column of the policy any more."""
     options = source.config.input.model_copy(update={"limit": None})
-    again = find_source([folder], source.config.model_copy(update={"input": options}))
+    again = find_source([folder], source.config.model_copy(update={"input": options, "keep": KeepConfig()}))
     with TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as spool:
         return read_documents(again, Steps("check", 1), Path(spool))
 

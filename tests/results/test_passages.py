@@ -112,6 +112,39 @@ def test_the_kept_documents_of_a_run_are_read_with_its_ids(capsys: pytest.Captur
     assert main(["check", "out"]) == 0
 
 
+def test_what_was_written_need_not_have_a_column_of_the_policy(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The only record with a value may be dropped: what is left is read again for its texts alone."""
+    rows = [{"id": "a", "text": DOCUMENTS[0]["text"]}, {"id": "b", "text": "two three four five six seven", "rank": 2}]
+    Path("ranked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["run", "ranked.jsonl", "--output", "run", "--set", "keep.policy=[rank, length]"]) == 0
+    asked = ["passages", "run", "--output", "out", *FOUR]
+    asked += ["--set", "output.kept=as-input", "--set", "output.tagged=as-input"]
+    assert main(asked) == 2
+    assert "keep.policy: passages takes longest, " in capsys.readouterr().err
+    assert main([*asked, "--set", "keep.policy=longest", "--set", "tokens.ignore=[numbers]"]) == 2
+    assert "tokens.ignore: run is read as the run read it; give its INPUT instead" in capsys.readouterr().err
+    assert main([*asked, "--set", "keep.policy=longest", "--set", "tokens.ignore=[]"]) == 0
+    assert "rank" not in (place / "out/kept/ranked.jsonl").read_text()
+    capsys.readouterr()
+
+    assert main(["check", "out"]) == 0
+    assert "every promise holds" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("place")
+def test_the_first_place_in_a_run_is_that_of_the_order_asked_for() -> None:
+    """The order of the run, unless another is given; what is written is proved in that order too."""
+    texts = [DOCUMENTS[0]["text"], f"{DOCUMENTS[0]['text']} and much that is long behind it, in the second one"]
+    rows = [{"id": name, "text": text} for name, text in zip("ab", texts, strict=True)]
+    Path("two.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["run", "two.jsonl", "--output", "run"]) == 0
+
+    for given, first in (([], "b"), (["--set", "keep.policy=first"], "a")):
+        assert main(["passages", "run", "--output", first, *FOUR, *given]) == 0
+        assert {row["doc_id"] for row in rows_of("occurrences", first) if row["first"]} == {first}
+        assert main(["check", first]) == 0
+
+
 @pytest.mark.parametrize("within", ["false", "true"])
 @pytest.mark.usefixtures("place")
 def test_what_was_written_is_proved(within: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -164,6 +164,10 @@ def test_what_it_cannot_do_is_refused(spark: "SparkSession", texts: Path, tmp_pa
         find(spark, [texts], tmp_path / "old")
     with pytest.raises(ConfigError, match=r"keep\.policy: "):
         find(spark, [texts], tmp_path / "new", "keep.policy=[id]")
+    brief = ("--engine", "local", "--set", "output.report=false", "--set", "keep.policy=[-length]")
+    assert main(["run", str(texts), "--output", str(tmp_path / "run"), *brief]) == 0
+    with pytest.raises(ConfigError, match=r"keep\.policy: "):
+        find(spark, [tmp_path / "run"], tmp_path / "new")
     with pytest.raises(ConfigError, match=r"no document can be read: empty\.jsonl: no content"):
         find(spark, [tmp_path / "empty.jsonl"], tmp_path / "new")
     assert not (tmp_path / "new").exists()
