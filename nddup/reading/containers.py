@@ -287,13 +287,13 @@ def _csv_head(head: bytes, declared: Format, options: Mapping[str, Any], why: st
 
 
 def _filled_in(text: str, dialect: Dialect, columns: list[str]) -> list[str]:
-    """Return the columns that hold something in the first rows of a table, which begins with their names."""
+    """Return the columns that hold something but their names in the first rows of a table, which begins with these."""
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     lines, filled = io.StringIO(text, newline=""), set[str]()
     rows = (row for _ in range(MOST_ROWS) for row in islice(dialect.read(lines), 1))
     with suppress(csv.Error):
         for row in islice(rows, 1, None):
-            filled.update(name for name, value in zip(columns, row, strict=False) if value.strip())
+            filled.update(name for name, value in zip(columns, row, strict=False) if value.strip() not in ("", name))
     return [name for name in columns if name in filled]
 
 

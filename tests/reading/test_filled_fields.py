@@ -82,6 +82,13 @@ def test_a_field_that_is_empty_in_the_first_record_only(writer: Callable[[Rows],
     assert found["b"] == "the whole"
 
 
+def test_a_header_that_is_repeated_fills_no_column() -> None:
+    """The names of the columns in a table that was appended are no values of theirs."""
+    joined = table(EMPTY) + table(EMPTY)
+
+    assert read(joined, is_table=True) == [(row["_id"], row["text"]) for row in EMPTY * 2]
+
+
 def test_an_id_that_the_first_record_lacks() -> None:
     """Ids of later lines are read, and their addresses; what has a text beside that of the first line is not."""
     rows = [{"text": "one"}, {"text": "two", "id": "b", "content": "-"}, {"text": "three", "id": "c", "url": "u"}]
