@@ -53,9 +53,11 @@ _FIELD = re.compile(rb"([!-9;-~]{1,100})[ \t]*:([^\r\n]*)")
 _FIRST_FIELD = re.compile(rb"(From [^\r\n]*+\r?\n|[!-9;-~]++[ \t]*+:)")
 _SURE_FIELDS: Final = frozenset({b"message-id", b"received", b"return-path", b"mime-version", b"delivered-to"})
 _USUAL_FIELDS: Final = frozenset({b"from", b"to", b"date", b"subject", b"newsgroups", b"path", b"cc", b"reply-to"})
+_OF_NEWS: Final = frozenset({b"organization", b"lines", b"nntp-posting-host", b"x-newsreader", b"distribution"})
+"""Fields of a news article, of which a collection may have left others out."""
 
 LEAST_FIELDS = 3
-"""Usual fields, one of them From with an address, that begin e-mail where none of `_SURE_FIELDS` does."""
+"""Usual fields, one of them From with an address, that begin e-mail or news where none of `_SURE_FIELDS` does."""
 
 EXCERPT_BYTES = 4 * EXCERPT_LENGTH
 
@@ -86,7 +88,7 @@ def starts_as_mail(head: bytes, name: str) -> bool:
     sure = names & _SURE_FIELDS
     if len(sure) > 1 or (sure and names & (_USUAL_FIELDS | {b"content-type"})):
         return True
-    return len(names & _USUAL_FIELDS) >= LEAST_FIELDS and b"@" in fields.get(b"from", b"")
+    return len(names & (_USUAL_FIELDS | _OF_NEWS)) >= LEAST_FIELDS and b"@" in fields.get(b"from", b"")
 
 
 def cut_mail(stream: Expanded, *, max_record: int) -> Iterator[bytes | Reject]:

@@ -442,6 +442,8 @@ HEADER = b"Received: by x\nMessage-ID: <a@x>\nFrom: a@x\nSubject: a\n\nb"
         ("a.eml", b"Subject: a\n\nb", True),
         ("a.eml", b"\x89PNG\r\n\x1a\n\0", False),
         ("a.txt", b"Subject: a\n\nb", False),
+        ("53366", b"From: a@x (A)\nSubject: a\nOrganization: b\n\tc\nLines: 3\n\nb", True),
+        ("a.txt", b"Subject: a\nOrganization: b\nLines: 3\n\nb", False),
         ("a.txt", b"From: Bob\nTo: Alice\nSubject: memo\n\nb", False),
         ("a.md", b"---\ntitle: a\ndate: b\n---\n", False),
         ("a.txt", b"Note: one\nFrom: two\nprose\n", False),
