@@ -156,8 +156,8 @@ def find_dialect(start: str, delimiter: str, quote: str | None = None, escape: s
     Returns:
         The dialect in which fewest lines belong to a row with a wrong number of fields. Else quotes quote (RFC 4180),
         unless the delimiter is a tab or a bar: there they do only if a value with a delimiter or a quote in it, or all
-        values of a column, are quoted; lines that are rows by themselves are no part of a quoted value. With another
-        delimiter, quotes are text only if that makes every line a row.
+        values of a column, or all names of columns, are quoted; lines that are rows by themselves are no part of a
+        quoted value. With another delimiter, quotes are text only if that makes every line a row.
 
     Cost: linear; at most four times that of reading the rows.
 
@@ -174,7 +174,9 @@ def find_dialect(start: str, delimiter: str, quote: str | None = None, escape: s
     if len(lines) > 1 and not lines[-1].endswith(("\n", "\r")):
         del lines[-1]
     escapes = (escape,) if escape is not None else ("", ESCAPE) if ESCAPE in start else ("",)
-    quotes = (quote,) if quote is not None else (QUOTE, "")
+    header = lines[0].rstrip("\r\n").split(delimiter) if lines else []
+    is_quoted = all(map(_QUOTED.fullmatch, header))  # no name of a column has quotes of its own
+    quotes = (quote,) if quote is not None else (QUOTE,) if is_quoted else (QUOTE, "")
     many = [Dialect(delimiter, one, sign) for one in quotes for sign in escapes]
     if quote is None and delimiter in UNQUOTED:
         many.sort(key=lambda one: (one.escape != "", one.quote != ""))  # the first of equal costs is taken

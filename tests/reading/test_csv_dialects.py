@@ -79,6 +79,7 @@ def test_quotes_in_tabs_lose_no_row(values: list[str]) -> None:
         ('id\ttext\n1\t"a\nb"\n2\tc\n', Dialect("\t")),  # a line end in a value
         ('id\ttext\n1\t"a ""b"" c"\n2\tc\n', Dialect("\t")),  # doubled quotes
         ('"id"\t"text"\n"1"\t"a"\n', Dialect("\t")),  # all values of a column
+        ('"id"\t"text"\n1\t"a\n2\tb"\n', Dialect("\t")),  # the names of all columns
         ("id\ttext\n1\ta\\\nb\n2\tc\\\td\n", HIVE),
         ('id|text\n1|"a\n2|b"\n', Dialect("|", "")),
         ('id,text\n1,"a\n2,b"\n', Dialect(",")),  # CSV is quoted in doubt
