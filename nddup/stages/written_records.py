@@ -20,7 +20,9 @@ from nddup.tables import CHOSEN, VERDICTS, Table
 from nddup.tables.declared import TYPES, Column
 
 JUDGED = """
-    WITH told AS (SELECT doc_id, kept, duplicate_of, coalesce(duplicate_of, doc_id) AS target FROM keep),
+    WITH told AS (
+        SELECT doc_id, kept, duplicate_of, CASE WHEN kept THEN doc_id ELSE duplicate_of END AS target FROM keep
+    ),
     copies AS (SELECT target, count(*) AS n FROM told GROUP BY target),
     smallest AS (SELECT doc_id, min(cluster_id) AS cluster_id FROM members GROUP BY doc_id)
     SELECT d.source, d.record, t.kept AS nddup_kept, t.duplicate_of AS nddup_duplicate_of,
@@ -31,7 +33,7 @@ JUDGED = """
     UNION ALL
     SELECT source, record, NULL, NULL, NULL, NULL, reason{none} FROM rejects
 """
-"""The cluster is that of the kept document."""
+"""The cluster is that of the kept document; one that is forced out, and like no kept one, has none."""
 
 KEPT = """
     WITH copies AS (

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,8 @@ def test_what_is_forced_is_done_and_the_others_follow(seed: int, tmp_path: Path)
     """The keep-list is that of the definition over the pairs of the run, the counts are told, and `check` agrees."""
     ids, run = write_texts(tmp_path / "in", seed), tmp_path / "run"
     said = write_force(tmp_path / "force.csv", ids, seed)
-    run_locally([str(tmp_path / "in")], str(run), configure(tmp_path / "force.csv"))
+    tagging = {"report": False, "tagged": "as-input"}
+    run_locally([str(tmp_path / "in")], str(run), configure(tmp_path / "force.csv", output=tagging))
 
     rows = once_each((row["doc_id"], row) for row in rows_of(run, "keep"))
     expected = define_keep(run, ids, said)
@@ -106,6 +108,35 @@ def test_what_is_forced_is_done_and_the_others_follow(seed: int, tmp_path: Path)
     for one, row in rows.items():
         if row["reason"] == "forced":
             assert opened.document(one).why.startswith("removed: keep.force says so;")
+    require_tags(run, rows)
+
+
+def require_tags(run: Path, rows: dict[str, Row]) -> None:
+    """Compare the fields of a tagged run: of a document, the smallest cluster of its kept one, if there is one."""
+    stands = Counter(one if row["kept"] else row["duplicate_of"] for one, row in rows.items())
+    clusters = dict[str, str]()
+    for row in sorted(rows_of(run, "members"), key=lambda row: row["cluster_id"], reverse=True):
+        clusters[row["doc_id"]] = row["cluster_id"]
+    for line in (run / "tagged" / "texts.jsonl").read_text().splitlines():
+        tagged = json.loads(line)
+        row = rows[tagged["id"]]
+        target = tagged["id"] if row["kept"] else row["duplicate_of"]
+        assert (tagged["nddup_kept"], tagged["nddup_duplicate_of"]) == (row["kept"], row["duplicate_of"])
+        assert tagged["nddup_cluster"] == clusters.get(target)
+        assert tagged["nddup_copies"] == (stands[target] if row["kept"] else None)
+
+
+def test_a_family_that_is_forced_out_is_tagged_with_no_cluster(tmp_path: Path) -> None:
+    """None of its documents has a kept one, and what stands for it is in no cluster."""
+    ids, run = write_texts(tmp_path / "in", 0), tmp_path / "run"
+    (tmp_path / "force.csv").write_text("".join(f"{one},removed\n" for one in ids[:8]))
+    tagging = {"report": False, "tagged": "as-input"}
+    run_locally([str(tmp_path / "in")], str(run), configure(tmp_path / "force.csv", output=tagging))
+
+    rows = once_each((row["doc_id"], row) for row in rows_of(run, "keep"))
+    members = {row["doc_id"] for row in rows_of(run, "members")}
+    assert any(one in members and not row["kept"] and not row["duplicate_of"] for one, row in rows.items())
+    require_tags(run, rows)
 
 
 @pytest.mark.parametrize(
