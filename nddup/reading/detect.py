@@ -24,6 +24,7 @@ from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoReco
 from nddup.reading.xml_cutting import holds_separators
 from nddup.reading.xml_structure import (
     BODY_NAMES,
+    DESCRIPTIONS,
     ID_NAMES,
     RECORD_NAMES,
     SETTINGS,
@@ -184,7 +185,10 @@ def _complete(declared: Format, shape: Shape) -> Format:
     fields, filled = shape.fields(path), shape.filled(path)
     content = declared.content
     if not content:
-        content = text_fields(fields, filled=filled) or ((".",) if _is_text(path, shape) else ())
+        content = text_fields(fields, filled=filled)
+        is_about = len(path) == 1 and bool(content) and content[-1].lower() in DESCRIPTIONS
+        if (is_about and path[0].lower() not in RECORD_NAMES) or (not content and _is_text(path, shape)):
+            content = (".",)  # what a file says of itself, the aim of a program or the units of a scan, is not its text
     if not content:
         raise FormatError(f"cannot tell which part of <{path[-1]}> is its text (seen: {', '.join(fields)}); {SETTINGS}")
     return with_markup(

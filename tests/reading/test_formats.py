@@ -249,6 +249,17 @@ def test_the_named_format_reads_the_same(name: str, data: bytes) -> None:
     assert given[0].why == "input.format"
 
 
+@pytest.mark.parametrize(("root", "text"), [("project", "Tool Makes pages. 1.2"), ("item", "Tool Makes pages.")])
+def test_what_a_file_says_of_itself_is_not_its_text(root: str, text: str) -> None:
+    """Of a file that is one record, a description is the text only if the file is named as a record."""
+    data = f"<{root}><title>Tool</title><description>Makes pages.</description><version>1.2</version></{root}>".encode()
+
+    head, results = read_all(data)
+
+    assert head.is_root_record
+    assert [seen(result)[-1] for result in results] == [text]
+
+
 def test_every_declared_format_has_a_golden_file() -> None:
     """Every declared format is tested here, or with the containers, or in `test_records`: `romip`, `xml`, `jsonl`."""
     assert {name for name, *_ in GOLDEN} | {"romip", "xml", "jsonl", *CONTAINERS} == set(FORMATS)
