@@ -29,18 +29,10 @@ ID_NAMES = (
 URL_NAMES = ("docurl", "url", "link", "loc", "uri", "@url", "@href")
 TITLE_NAMES = ("title", "subject", "headline", "@title")
 BODY_NAMES = (
-    "content",
-    "text",
-    "body",
-    "raw_content",
-    "html",
-    "raw_html",
-    "description",
-    "abstract",
-    "@body",
-    "@text",
-    "@content",
-)
+    "content", "text", "body",
+    "contents", "maintext", "full_text", "fulltext", "selftext",  # of Anserini; of news-please; of X; of Reddit
+    "raw_content", "html", "raw_html", "description", "abstract", "@body", "@text", "@content",
+)  # fmt: skip
 DESCRIPTIONS = ("description", "abstract")
 MARKUP_NAME = re.compile(r"@?(raw_?|page_?|body_?|content_?)?html(_?content|_?body|_?text)?", re.IGNORECASE)
 """Names of fields that hold pages or parts of pages: their scripts and styles are no text."""

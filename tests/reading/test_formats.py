@@ -260,6 +260,22 @@ def test_what_a_file_says_of_itself_is_not_its_text(root: str, text: str) -> Non
     assert [seen(result)[-1] for result in results] == [text]
 
 
+@pytest.mark.parametrize(
+    ("row", "content"),
+    [
+        ({"title": "T", "description": "short", "maintext": "a news"}, "T a news"),
+        ({"id": "1", "title": "T", "selftext": "a post", "subreddit": "s"}, "T a post"),
+        ({"id": 1, "full_text": "a tweet", "user": {"description": "bio"}}, "a tweet"),
+        ({"id": "1", "contents": "a passage"}, "a passage"),
+    ],
+)
+def test_usual_names_of_texts_come_before_descriptions(row: dict[str, object], content: str) -> None:
+    """Where a record has a text by a name that collections use, a description beside it is not the text."""
+    _, results = read_all(json.dumps(row).encode())
+
+    assert [seen(result)[-1] for result in results] == [content]
+
+
 def test_every_declared_format_has_a_golden_file() -> None:
     """Every declared format is tested here, or with the containers, or in `test_records`: `romip`, `xml`, `jsonl`."""
     assert {name for name, *_ in GOLDEN} | {"romip", "xml", "jsonl", *CONTAINERS} == set(FORMATS)
