@@ -26,6 +26,8 @@ else:  # the choices, read from where each is declared
 
 COUNTABLE = [measure.name for measure in MEASURES.values() if measure.takes_count]
 
+MOST_IDS = 1 << 31
+"""No sketch has so many ids: `overlap` and `support` are numbers of 32 bits."""
 
 SOURCE_COLUMN = "nddup_source"
 """The column of `keep.same` that is the file of a record, not a field in it."""
@@ -451,6 +453,8 @@ class PairsConfig(Section):
                 )
             if value < 1:
                 raise ValueError(f"a count must be at least 1, got {value}")
+            if value >= MOST_IDS:
+                raise ValueError(f"a count must be less than {MOST_IDS}, got {value}")
         elif not 0 < value <= 1:
             raise ValueError(f"a share must lie in (0, 1], got {value!r}; a count is written without a point")
         return value if isinstance(value, int) else _with_few_decimals(value)
@@ -505,7 +509,10 @@ class ClustersConfig(Section):
         10_000, ge=1, description="most ids in a row of `clusters`; the table `members` has all of them"
     )
     support: int | None = Field(
-        None, ge=1, description="least number of features common to all members; pairs with fewer are only counted"
+        None,
+        ge=1,
+        lt=MOST_IDS,
+        description="least number of features common to all members; pairs with fewer are only counted",
     )
 
     @model_validator(mode="after")
