@@ -105,12 +105,12 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
 
     Returns:
         A run, as `nddup.open` returns it, with tables of the same library as `df` where that is Spark, pandas or
-        Polars, else Arrow's. `record` is the rank of the id. If
-        the ids are integers, so are those in the tables, which then join with `df`; for `sql` they are text. For a
-        Spark DataFrame, `sql` returns a DataFrame, and the session has the run's settings during the call and its
-        own again afterwards, also after a failure. Without `checkpoint`, Spark tables lie on the executors' disks until
-        `Run.close`, else until the session ends: if an executor is lost, its part of them is lost, and the call or a
-        later read fails. Nothing else that the call made stays on the executors, also after a failure.
+        Polars, else Arrow's. `record` is the rank of the id, or the row where `keep.policy` is `first`. If the ids are
+        integers, so are those in the tables, which then join with `df`; for `sql` they are text. For a Spark DataFrame,
+        `sql` returns a DataFrame, and the session has the run's settings during the call and its own again afterwards,
+        also after a failure. Without `checkpoint`, Spark tables lie on the executors' disks until `Run.close`, else
+        until the session ends: if an executor is lost, its part of them is lost, and the call or a later read fails.
+        Nothing else that the call made stays on the executors, also after a failure.
 
     Raises:
         ConfigError: for an unknown column, another kind of table, or a wrong setting.
@@ -131,19 +131,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     given = settings | {name: section for name, section in sections.items() if section is not None}
     nested = nest_settings(given, origin="find_duplicates") | ({"engine": engine} if engine != "auto" else {})
     config = build_config(nested, origin="find_duplicates")
-    if config.keep.prefer or None in (*config.keep.same_places, *config.keep.ledger_places):
-        raise ConfigError(
-            "find_duplicates: keep.prefer, and nddup_source in keep.same or keep.ledger: a table has no sources"
-        )
-    if config.keep.policy in DATED:
-        raise ConfigError(
-            f"find_duplicates: keep.policy {config.keep.policy}: needs a WARC or ARC file; a table has none"
-        )
-    if config.keep.policy == "shortest-url" or "url_length" in (column.path for column in config.keep.order.columns):
-        raise ConfigError("find_duplicates: keep.policy: addresses of a table are not read; name another column of it")
-    if config.input.limit is not None:
-        raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
-
+    _require_for_tables(config, is_on_spark=hasattr(df, "sparkSession"))
     if isinstance(df, list | tuple) and not df:  # no rows have any columns
         df = pa.table({name: pa.nulls(0, pa.string()) for name in (id or "id", text or "text", *config.keep.read)})
     with named("find_duplicates"):
@@ -178,13 +166,37 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
     with named("find_duplicates"):
         rows = to_arrow(df, columns)
     tables, metrics = _find_here(
-        number_texts(rows, id="id", text="text", policy=rows["policy"] if columns.read else None),
+        number_texts(
+            rows,
+            id="id",
+            text="text",
+            policy=rows["policy"] if columns.read else None,
+            in_rows=config.keep.order.is_of_rows,
+        ),
         config,
         is_quiet=is_quiet_for(progress=progress),
     )
     kind = rows.schema.field("id").type
     shown: dict[str, Any] = {name: _as_given(_with_ids(table, kind), df) for name, table in tables.items()}
     return Run(**shown, metrics=metrics, _opened=MemoryRun(tables, metrics))
+
+
+def _require_for_tables(config: Config, *, is_on_spark: bool) -> None:
+    """Refuse what a table, or one of Spark, has not."""
+    if config.keep.prefer or None in (*config.keep.same_places, *config.keep.ledger_places):
+        raise ConfigError(
+            "find_duplicates: keep.prefer, and nddup_source in keep.same or keep.ledger: a table has no sources"
+        )
+    if config.keep.policy in DATED:
+        raise ConfigError(
+            f"find_duplicates: keep.policy {config.keep.policy}: needs a WARC or ARC file; a table has none"
+        )
+    if config.keep.policy == "shortest-url" or "url_length" in (column.path for column in config.keep.order.columns):
+        raise ConfigError("find_duplicates: keep.policy: addresses of a table are not read; name another column of it")
+    if config.input.limit is not None:
+        raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
+    if is_on_spark and config.keep.order.is_of_rows:
+        raise ConfigError("find_duplicates: keep.policy first: rows on Spark have no order; name a column, or first-id")
 
 
 def _holds_on_spark(df: GivenTable, name: str, *, only_chats: bool = False) -> bool:

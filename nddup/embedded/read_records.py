@@ -4,7 +4,7 @@ lexicon      a pass that counts the words, unless another run's are taken, then 
 left out     a pass that sketches, then one without the shingles that too many documents have
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -279,6 +279,7 @@ def number_texts(
     id: str,  # noqa: A002 - the caller's word
     text: str,
     policy: pa.ChunkedArray | None = None,
+    in_rows: bool = False,
 ) -> pa.Table:
     """Return TEXTS of a table, ordered by id; those of equal ids by their bytes.
 
@@ -287,6 +288,7 @@ def number_texts(
         id: name of the column of ids.
         text: name of the column of texts.
         policy: for each row the values of the columns that are read for the keep-list, a list of strings.
+        in_rows: leave the rows in their order, where it decides what is kept (`Order.is_of_rows`).
 
     Cost: a sort of the ids; texts of repeated ids are sorted in Python.
     """
@@ -298,6 +300,8 @@ def number_texts(
     )
     if policy is None:
         policy = pa.chunked_array([pa.nulls(len(table), TEXTS.arrow.field("policy").type)])
+    if in_rows:
+        return _as_rows(one_chunk(ids), given, policy, np.arange(len(table)))
     order = np.asarray(pc.array_sort_indices(one_chunk(ids))).astype(np.int64)  # nulls come last
     in_order = one_chunk(ids).take(pa.array(order))
     keys = pc.fill_null(in_order, "").cast(pa.binary())
@@ -314,11 +318,18 @@ def number_texts(
                 run, key=lambda row: [*(_key(texts[row]) for texts in given), *map(_key, policy[row].values or ())]
             )
 
+    return _as_rows(in_order if not is_same.any() else one_chunk(ids).take(pa.array(order)), given, policy, order)
+
+
+def _as_rows(
+    ids: pa.Array, texts: Sequence[pa.ChunkedArray], policy: pa.ChunkedArray, order: NDArray[np.int64]
+) -> pa.Table:
+    """Return TEXTS of ids that are in their order already, and of what is put into it."""
     rows = len(order)
     columns = [
-        in_order if not is_same.any() else one_chunk(ids).take(pa.array(order)),
+        ids,
         pa.nulls(rows, pa.string()),
-        *(_take(texts, order) for texts in given),
+        *(_take(column, order) for column in texts),
         pa.array([SOURCE], pa.string()).take(pa.array(np.zeros(rows, np.int64))),
         pa.array(np.zeros(rows, np.int64)),
         pa.array(np.arange(rows)),

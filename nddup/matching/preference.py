@@ -152,6 +152,11 @@ class Order(NamedTuple):
         """The columns whose values are read from the records."""
         return tuple(column for column in self.columns if not column.is_derived)
 
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether the order of the collection decides: `first`, as the policy or as one of its columns."""
+        return self.policy == "first" or any(column.path == "first" for column in self.columns)
+
 
 def read_glob(glob: str) -> str:
     """Return a glob as a regular expression that Python, Java and SQL engines read alike; `*` also matches `/`.

@@ -59,18 +59,19 @@ def paths_given(inputs: Paths) -> list[str]:
     return [os.fspath(path) for path in ([inputs] if isinstance(inputs, str | os.PathLike) else inputs)]
 
 
-def read_given(inputs: Inputs, read: tuple[str, ...] = ()) -> Given:
+def read_given(inputs: Inputs, read: tuple[str, ...] = (), *, in_rows: bool = False) -> Given:
     """Return paths as a list, and texts by id or a table as TEXTS.
 
     Args:
         read: the columns of a table that are stored with its rows.
+        in_rows: whether the rows of a table arrive in their order; else in that of their ids, as texts by id do.
 
     Raises:
         ConfigError: if it is no table, or one of Spark, or has no column of ids or of texts.
     """
     if isinstance(inputs, Mapping):
         inputs = [{"id": name, "text": text} for name, text in inputs.items()] or NO_TEXTS
-        read = ()  # texts by id have no other columns
+        read, in_rows = (), False  # texts by id have no other columns
     if _are_paths(inputs):
         return paths_given(inputs)
     from nddup.embedded.given_tables import (  # noqa: PLC0415
@@ -86,7 +87,7 @@ def read_given(inputs: Inputs, read: tuple[str, ...] = ()) -> Given:
         if hasattr(table, "sparkSession"):
             raise ConfigError("a table of Spark: write it as Parquet, and add its folder")
         rows = to_arrow(table, choose_columns(table, "id", None, read, advice="call it text"))
-        return number_texts(rows, id="id", text="text", policy=rows["policy"] if read else None)
+        return number_texts(rows, id="id", text="text", policy=rows["policy"] if read else None, in_rows=in_rows)
 
 
 def _spelled(ids: Iterable[object]) -> list[str]:
@@ -260,7 +261,7 @@ class Repository:
         from nddup.stages.inputs_found import name_readers, with_columns  # noqa: PLC0415
 
         config = self._identity.config
-        given = read_given(inputs, config.keep.read)
+        given = read_given(inputs, config.keep.read, in_rows=config.keep.order.is_of_rows)
         reading = self._reading(given, engine)
         with reading.workers as workers, claimed(self._repo):
             self.refresh()

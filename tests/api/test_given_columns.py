@@ -1,6 +1,8 @@
 """Columns given to find_duplicates: any bytes are a document or a reject, and what is no text is refused in a line."""
 
 from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -8,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -200,6 +203,31 @@ def test_whole_floats_are_ids_as_the_integers_they_are() -> None:
     keep = nddup.find_duplicates(pages, progress=False).keep
 
     assert pages[pages["id"].isin(keep.query("kept")["doc_id"])]["text"].tolist() == [TEXTS[2], TEXTS[0]]
+
+
+def test_the_first_row_is_kept_where_the_first_is_asked_for(tmp_path: Path) -> None:
+    """Not that of the smallest id as text, of which 10 comes before 9; also as a column, backwards and without ids."""
+    texts = [*(f"row {at} says {at} in its own words" for at in range(9)), TEXTS[0], TEXTS[0]]
+    frame = pd.DataFrame({"text": texts, "id": [f"d{at}" for at in range(11)], "rank": 1})
+    first: list[tuple[dict[str, Any], str]] = [({"policy": "first"}, "d9"), ({"policy": ["rank", "first"]}, "d9")]
+    for keep, due in [*first, ({"policy": ["-first"]}, "d10"), ({"policy": "first-id"}, "d10")]:
+        for table in (frame, pl.DataFrame(frame), pa.table(frame), frame.to_dict("records"), frame.drop(columns="id")):
+            given = nddup.find_duplicates(table, keep=keep, progress=False).keep
+            rows = (given if isinstance(given, pa.Table) else pa.table(given)).to_pylist()
+            kept = {str(row["doc_id"]).removeprefix("d") for row in rows if row["kept"]}
+            assert kept & {"9", "10"} == {due[1:]}
+    repo = nddup.repository.create(tmp_path / "repo", keep={"policy": "first"})
+    repo.add([{"id": "d9", "text": TEXTS[0]}, {"id": "d10", "text": TEXTS[0]}])
+    assert repo.tables()["keep"].filter(pc.field("kept"))["doc_id"].to_pylist() == ["d9"]
+
+
+@pytest.mark.spark
+def test_rows_of_spark_have_no_first(spark: SparkSession) -> None:
+    """They have no order."""
+    rows = spark.sql("SELECT 1 AS id, 'a' AS text")
+    for policy in ("first", ["-first"]):
+        with pytest.raises(ConfigError, match=r"rows on Spark have no order; name a column, or first-id"):
+            nddup.find_duplicates(rows, keep={"policy": policy}, progress=False)
 
 
 @pytest.mark.spark
