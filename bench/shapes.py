@@ -118,10 +118,10 @@ SHAPES: dict[str, Callable[[Random], Texts]] = {
     "unrelated": unrelated,
     "titles": titles,
     "logs": logs,
-    "records of a form, 30 words": _form(30, 6, 1),
-    "loose, 200 words, 9 names": _form(200, 9, 2),
-    "close, 200 words, 5 replaced": _form(200, 5, 1),
-    "licences, 400 words, 12 replaced": _form(400, 12, 1),
+    "records of a form of 30 words": _form(30, 6, 1),
+    "loose: 9 names in 200 words": _form(200, 9, 2),
+    "close: 5 of 200 words replaced": _form(200, 5, 1),
+    "licences: 12 of 400 words replaced": _form(400, 12, 1),
     "pages under one menu": boilerplate,
 }
 """Texts by shape, without end."""
