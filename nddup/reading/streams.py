@@ -37,6 +37,15 @@ MAX_HEADER = 1 << 17
 """Maximum number of bytes of a header: its extra field has at most 64 KB, and no real name or comment is longer than 64
 KB."""
 
+DICTIONARY_FRAME, DICTIONARY = b"\x5d\x2a\x4d\x18", b"\x37\xa4\x30\xec"
+"""How a frame of zstd begins that readers skip and WARC files put a dictionary in; how a dictionary begins."""
+
+FRAME_START = 8
+"""Bytes before what such a frame holds: its beginning, and the number of these."""
+
+LONGEST_DICTIONARY = 1 << 24
+"""Most bytes of a dictionary that is used; those of archives have some 1 MB."""
+
 TRAILER = 8
 _EXTRA, _NAME, _COMMENT, _CHECKED = 4, 8, 16, 2
 
@@ -103,6 +112,58 @@ class GzipMember:
             self.eof, self.unused_data = True, rest[TRAILER:]
 
 
+class ZstdFrames:
+    """Makes the decoders of the frames of a file, with its dictionary: that of a WARC file is its first frame.
+
+    Source: https://iipc.github.io/warc-specifications/specifications/warc-zstd/
+    """
+
+    def __init__(self) -> None:
+        self._decompressor: zstandard.ZstdDecompressor | None = None
+
+    def __call__(self) -> "zstandard.ZstdDecompressionObj | _FirstFrame":
+        """Return a decoder of the next frame."""
+        return self.decoder() if self._decompressor else _FirstFrame(self)
+
+    def decoder(self, dictionary: bytes = b"") -> "zstandard.ZstdDecompressionObj":
+        """Return a decoder of a frame that is no dictionary; `dictionary`: of this and later frames."""
+        if self._decompressor is None:
+            known = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
+            self._decompressor = zstandard.ZstdDecompressor(dict_data=known, max_window_size=MOST_WINDOW)
+        return self._decompressor.decompressobj()
+
+
+class _FirstFrame:
+    """A decoder of the first frame, which may hold the dictionary of the others, as it is or compressed."""
+
+    def __init__(self, frames: ZstdFrames) -> None:
+        self.eof = False
+        self.unused_data = b""
+        self._frames, self._held = frames, bytearray()
+        self._inner: zstandard.ZstdDecompressionObj | None = None
+
+    def decompress(self, data: bytes) -> bytes:
+        """As that of the standard library."""
+        if self._inner is None:
+            self._held += data
+            end = self._end()
+            if data and end > len(self._held):
+                return b""
+            self._inner = self._frames.decoder(_dictionary_of(bytes(self._held[FRAME_START:end])))
+            data = bytes(self._held)
+        decoded: bytes = self._inner.decompress(data)
+        self.eof, self.unused_data = self._inner.eof, self._inner.unused_data
+        return decoded
+
+    def _end(self) -> int:
+        """Return where the frame of a dictionary ends, at least; 0 for another."""
+        start = bytes(self._held[:FRAME_START])
+        if not start.startswith(DICTIONARY_FRAME[: len(start)]):
+            return 0
+        size = int.from_bytes(start[len(DICTIONARY_FRAME) :], "little") if len(start) == FRAME_START else 0
+        return FRAME_START + size if size <= LONGEST_DICTIONARY else 0
+
+
 PIECE = 1 << 20
 """Expanded bytes read at a time."""
 
@@ -156,6 +217,14 @@ def _header_end(header: bytes) -> int:
             end = zero + 1
     end += 2 * bool(flags & _CHECKED)
     return end if end <= len(header) else -1
+
+
+def _dictionary_of(data: bytes) -> bytes:
+    """Return a dictionary; empty for bytes that are none."""
+    if compression_of(data) == "zstd":
+        with zstandard.ZstdDecompressor().stream_reader(data) as expanded:
+            data = expanded.read(LONGEST_DICTIONARY)
+    return data if data.startswith(DICTIONARY) else b""
 
 
 class Chunk(NamedTuple):
@@ -292,7 +361,7 @@ class Compression(NamedTuple):
 
     Attributes:
         magic: expression for their first bytes.
-        decoder: makes a decoder of one member, like those of the standard library.
+        decoders: makes, for each file, what makes a decoder of one member, like those of the standard library.
         piece: stored bytes passed to it at a time.
         packer: makes what compresses one member, at the default level of the format's program.
         end: the byte with which every written file ends.
@@ -300,7 +369,7 @@ class Compression(NamedTuple):
     """
 
     magic: bytes
-    decoder: Callable[[], Any]
+    decoders: Callable[[], Callable[[], Any]]
     piece: int
     packer: Callable[[], Packer]
     end: bytes
@@ -309,18 +378,19 @@ class Compression(NamedTuple):
 
 COMPRESSIONS = {
     "gzip": Compression(
-        rb"\x1f\x8b", GzipMember, INPUT_PIECE, partial(zlib.compressobj, 6, zlib.DEFLATED, 16 + zlib.MAX_WBITS), b"\0",
+        rb"\x1f\x8b", lambda: GzipMember, INPUT_PIECE,
+        partial(zlib.compressobj, 6, zlib.DEFLATED, 16 + zlib.MAX_WBITS), b"\0",
         b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x03\0\0\0\0\0\0\0\0\0",
     ),
     "bz2": Compression(  # a block, or the end of an empty stream; a text may begin with the first four bytes
-        rb"BZh[1-9](1|\x17|$)", bz2.BZ2Decompressor, DENSE_PIECE, bz2.BZ2Compressor, b"\0", b"BZh9\x17rE8P\x90\0\0\0\0"
+        rb"BZh[1-9](1|\x17|$)", lambda: bz2.BZ2Decompressor, DENSE_PIECE, bz2.BZ2Compressor, b"\0",
+        b"BZh9\x17rE8P\x90\0\0\0\0"
     ),
     "zstd": Compression(  # a frame, or a skippable frame, as `pzstd` writes first
-        rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18",
-        lambda: zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW).decompressobj(), DENSE_PIECE, _Zstd, b"\0",
+        rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", ZstdFrames, DENSE_PIECE, _Zstd, b"\0",
     ),
     "xz": Compression(
-        rb"\xfd7zXZ\0", partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MOST_DICTIONARY), DENSE_PIECE,
+        rb"\xfd7zXZ\0", lambda: partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MOST_DICTIONARY), DENSE_PIECE,
         lzma.LZMACompressor, b"Z",
     ),
 }  # fmt: skip
@@ -354,7 +424,7 @@ class Expanded(io.RawIOBase):
     def __init__(self, raw: BinaryIO, compression: str, limit: int | None = None) -> None:
         super().__init__()
         how = COMPRESSIONS[compression] if compression else None
-        self._stream: Any = _Members(raw, how.decoder, how.piece) if how else io.BufferedReader(raw, PIECE)
+        self._stream: Any = _Members(raw, how.decoders(), how.piece) if how else io.BufferedReader(raw, PIECE)
         self._limit = limit
         self._count = self._counted = 0
         self._line = LINE_BYTES if compression else 0

@@ -256,7 +256,7 @@ def test_nothing_is_cut_at_an_empty_separator() -> None:
 
 def test_a_compression_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry in the declarations is all that a new compression needs to be recognised, read, and written again."""
-    toy = streams.Compression(rb"\x78\x9c", zlib.decompressobj, 7, zlib.compressobj, b"")
+    toy = streams.Compression(rb"\x78\x9c", lambda: zlib.decompressobj, 7, zlib.compressobj, b"")
     monkeypatch.setitem(streams.COMPRESSIONS, "zlib", toy)
 
     for name in streams.COMPRESSIONS:
@@ -264,3 +264,30 @@ def test_a_compression_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
         assert compression_of(packed) == name
         assert packed.endswith(streams.COMPRESSIONS[name].end)
         assert b"".join(iter(Expanded(io.BytesIO(packed), name).read, b"")) == b"some bytes of it\n"
+
+
+def expanded(raw: io.BytesIO, name: str) -> bytes:
+    stream = Expanded(raw, name)
+    return b"".join(iter(lambda: stream.read(1000), b""))
+
+
+def test_a_dictionary_in_the_first_frame() -> None:
+    """The frames of a WARC file may need the dictionary that its first frame holds, as it is or compressed."""
+    records = [
+        b"WARC/1.0 record %d of an archive, with words that are in all of them" % number for number in range(300)
+    ]
+    made = zstandard.train_dictionary(2_000, [*records])
+    frames = b"".join(map(zstandard.ZstdCompressor(dict_data=made).compress, records))
+    plain = b"".join(map(zstandard.compress, records))
+
+    def frame(held: bytes) -> bytes:
+        return b"\x5d\x2a\x4d\x18" + len(held).to_bytes(4, "little") + held
+
+    known, packed = frame(made.as_bytes()), frame(zstandard.compress(made.as_bytes()))
+    for data in (known + frames, packed + frames, known + plain, frame(b"") + plain, frame(b"a note") + plain, plain):
+        assert compression_of(data) == "zstd"
+        for raw in (io.BytesIO(data), Slow(data)):
+            assert expanded(raw, "zstd") == b"".join(records)
+    for data in (frames, frame(made.as_bytes()[:99]) + frames, known[:-9], known[:5], frame(b"")[:5]):
+        with pytest.raises(StoppedError):
+            expanded(io.BytesIO(data), "zstd")
