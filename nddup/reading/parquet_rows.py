@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 from uuid import UUID
 
@@ -30,7 +31,7 @@ from nddup.reading.json_lines import PlainRecords, are_printable, non_empty
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Value, excerpt, make_record
 from nddup.reading.parquet_pages import Pages, measure_pages, most_rows
 from nddup.reading.streams import LINE_BYTES, PIECE
-from nddup.reading.xml_structure import table_format
+from nddup.reading.xml_structure import BODY_NAMES, ID_NAMES, TITLE_NAMES, URL_NAMES, table_format
 
 ROWS = 4
 """Minimum number of rows decoded at a time; 1 if a dictionary is longer than ROWS_BYTES."""
@@ -48,6 +49,9 @@ EXPANDED = 8 << 20
 
 LARGEST = 2
 """A row group is not decoded if a dictionary, or the mean length of a value, exceeds this many times `max_record`."""
+
+FIRST_ROWS, LONGEST_FIRST = 100, 1 << 24
+"""First rows that show which columns hold something; twice the mean length up to which their values are looked at."""
 
 WIDEST = 8
 """Bytes of a number or a time, and those that an entry of a list counts for."""
@@ -138,7 +142,7 @@ def read_rows(raw: BinaryIO, head: FileHead, max_record: int) -> Iterator[Rows |
     """
     try:
         file = open_parquet(raw)
-        declared, names = _choose_columns(file, head.format)
+        declared, names = _choose_columns(file, raw, head.format)
     except FormatError as error:
         yield Reject("no records", str(error), "")
         return
@@ -191,14 +195,53 @@ def columns_of(file: pq.ParquetFile, group: int) -> list[pq.ColumnChunkMetaData]
     return [metadata.column(at) for at in range(metadata.num_columns)]
 
 
-def _choose_columns(file: pq.ParquetFile, declared: Format) -> tuple[Format, list[str]]:
+def format_of(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> Format:
+    """Return the format with its columns: of several with usual names the first that is not empty in the first rows.
+
+    Raises:
+        FormatError: if a column is missing or repeated, or if no column looks like the text.
+
+    Cost: nothing, unless there are several; then those of the first row group are read, up to FIRST_ROWS.
+    """
+    schema = file.schema_arrow
+    return table_format(declared, schema.names, chats_of(schema), _filled_in(file, raw, declared))
+
+
+def _filled_in(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> list[str]:
+    """Return which of several columns for the same purpose hold something in the first rows."""
+    purposes = (
+        (ID_NAMES, declared.id),
+        (URL_NAMES, declared.url),
+        (TITLE_NAMES, declared.content),
+        (BODY_NAMES, declared.content),
+    )
+    likely = [
+        [name for name in file.schema_arrow.names if name.lower() in names and not is_set] for names, is_set in purposes
+    ]
+    doubtful = list(dict.fromkeys(name for group in likely if len(group) > 1 for name in group))
+    filled = list[str]()
+    with suppress(TooLargeError, *DAMAGED):
+        for batch, _ in islice(
+            read_batches(file, raw, 0, doubtful, LONGEST_FIRST), 1 if doubtful and file.num_row_groups else 0
+        ):
+            first = _decode(batch.slice(0, FIRST_ROWS), doubtful)
+            filled = [name for name in doubtful if any(map(_is_filled, first.column(name)))]
+    return filled
+
+
+def _is_filled(scalar: pa.Scalar) -> bool:
+    value = _value(scalar)
+    return bool(value.strip() if isinstance(value, str | bytes) else value)
+
+
+def _choose_columns(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> tuple[Format, list[str]]:
     """Return the format with its columns, and the names of these, the id first.
 
     Raises:
         FormatError: if a column is missing, repeated or nested, or if no column looks like the text.
     """
     schema = file.schema_arrow
-    declared = table_format(declared, schema.names, chats_of(schema))
+    declared = format_of(file, raw, declared)
     policy = (name for name in declared.policy if name in schema.names and not _is_nested(schema, name))
     wanted = (declared.id, declared.url, *declared.content, *policy)
     names = list(dict.fromkeys(name for name in wanted if name))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nddup.errors import first_line
-from nddup.reading.chats import chats_of, with_texts
+from nddup.reading.chats import with_texts
 from nddup.reading.csv_rows import Lines, column_names, dialect_of, read_rows
 from nddup.reading.decoding import EACH_BYTE, take_marks
 from nddup.reading.formats import FileHead
@@ -24,12 +24,12 @@ from nddup.reading.parquet_rows import (
     RowPlace,
     TooLargeError,
     columns_of,
+    format_of,
     open_parquet,
     place_rows,
     read_batches,
 )
 from nddup.reading.streams import PIECE, Expanded
-from nddup.reading.xml_structure import table_format
 from nddup.rewriting.cut_records import Cuts, Cutting, Values, cut_row
 from nddup.rewriting.verdicts import AGAIN, Reader, RewriteError, Tags, Verdicts, tag_row
 
@@ -221,7 +221,7 @@ def rewrite_parquet(
         raise RewriteError(AGAIN)
     schema = pa.schema([*schema, *(() if verdicts.tags is None else verdicts.tags.schema)], schema.metadata)
 
-    content = table_format(head.format, schema.names, chats_of(schema)).content
+    content = format_of(file, raw, head.format).content
     sink = _Sink()
     with pq.ParquetWriter(sink, schema, **forms) as writer:
         found = place_rows(raw, head, limit=limit, max_record=max_record)

@@ -16,13 +16,12 @@ from itertools import islice
 import pyarrow as pa
 
 from nddup.errors import ConfigError, NddupError
-from nddup.reading.chats import chats_of
 from nddup.reading.detect import first_row
 from nddup.reading.formats import FileHead, Format, FormatError
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import expand_head
-from nddup.reading.xml_structure import ID_NAMES, URL_NAMES, first_of, scan, table_format
-from nddup.scanning.file_heads import PartReader
+from nddup.reading.xml_structure import ID_NAMES, URL_NAMES, first_of, scan
+from nddup.scanning.file_heads import PartReader, open_parts
 from nddup.scanning.input_files import InputFile, columns_of
 from nddup.scanning.whole_files import StoredFile, read_file
 
@@ -222,11 +221,15 @@ def completed(reader: PartReader, file: InputFile, head: FileHead) -> Format:
     """
     if not head.format.files.is_columnar:
         return head.format
+    from nddup.reading.parquet_rows import format_of, open_parquet  # noqa: PLC0415 - only for Parquet
+
     try:
-        schema = _schema_of(reader, file)
+        raw = open_parts(reader, file)
+        return format_of(open_parquet(raw), raw, head.format)
+    except FormatError:
+        raise
     except DAMAGED:
         return head.format
-    return table_format(head.format, schema.names, chats_of(schema))
 
 
 def _schema_of(reader: PartReader, file: InputFile) -> pa.Schema:

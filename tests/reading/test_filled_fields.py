@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from xml.sax.saxutils import escape
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from nddup.reading.containers import container_head, read_container
@@ -51,13 +53,25 @@ def elements(rows: Rows) -> str:
     return f"<r>{''.join(f'<doc>{record}</doc>' for record in records)}</r>"
 
 
-WRITERS = {one.__name__: one for one in (lines, nulls, lists, table, elements)}
+def columns(rows: Rows) -> bytes:
+    made = io.BytesIO()
+    pq.write_table(pa.table({name: [row[name] for row in rows] for name in rows[0]}), made)
+    return made.getvalue()
 
 
-def read(text: str, *, is_table: bool) -> list[tuple[str | None, str]]:
+def null_columns(rows: Rows) -> bytes:
+    made = io.BytesIO()
+    pq.write_table(pa.table({name: [row[name] or None for row in rows] for name in rows[0]}), made)
+    return made.getvalue()
+
+
+WRITERS = {one.__name__: one for one in (lines, nulls, lists, table, elements, columns, null_columns)}
+
+
+def read(text: str | bytes, *, is_table: bool) -> list[tuple[str | None, str]]:
     """Return the ids and texts of a file."""
-    data = text.encode()
-    if is_table:
+    data = text.encode() if isinstance(text, str) else text
+    if is_table or isinstance(text, bytes):
         head = container_head(data, "a.csv", None, {})
         assert head is not None
         found = read_container(io.BytesIO(data), head, source="a", compression="", limit=None, max_record=1 << 20)
@@ -68,13 +82,13 @@ def read(text: str, *, is_table: bool) -> list[tuple[str | None, str]]:
 
 
 @pytest.mark.parametrize("writer", WRITERS.values(), ids=WRITERS)
-def test_an_empty_field_hides_no_other(writer: Callable[[Rows], str]) -> None:
+def test_an_empty_field_hides_no_other(writer: Callable[[Rows], str | bytes]) -> None:
     """The id and the text come from the fields that hold something, in every format."""
     assert read(writer(EMPTY), is_table=writer is table) == [(row["_id"], row["text"]) for row in EMPTY]
 
 
-@pytest.mark.parametrize("writer", [lines, table, elements])
-def test_a_field_that_is_empty_in_the_first_record_only(writer: Callable[[Rows], str]) -> None:
+@pytest.mark.parametrize("writer", [lines, table, elements, columns])
+def test_a_field_that_is_empty_in_the_first_record_only(writer: Callable[[Rows], str | bytes]) -> None:
     """One that holds something in a later record is read of all; where it is empty, so is the record."""
     found = dict(read(writer(EMPTY_FIRST), is_table=writer is table))
 
