@@ -40,7 +40,7 @@ def headline(metrics: RunMetrics) -> list[Line]:
     rows, stages = metrics.rows, metrics.stages
     pairs = metrics.settings["pairs"]
     return [
-        Line("records read", metrics.records, _read_from(stages.sketch.files, stages.sketch.bytes)),
+        Line("records read", metrics.records, _read_from(metrics)),
         Line("rejected", rows["rejects"], _reasons(stages.sketch.rejected)),
         Line(
             "documents",
@@ -306,9 +306,13 @@ def _files(count: int) -> str:
     return counted(count, "file")
 
 
-def _read_from(files: int, size: int) -> str:
+def _read_from(metrics: RunMetrics) -> str:
     """Say what was read; of a repository the files are known, and not their bytes, of a table neither."""
-    return ", ".join([_files(files), *([spell_size(size)] if size else [])]) if files else "rows of a table"
+    files, size = metrics.stages.sketch.files, metrics.stages.sketch.bytes
+    if files:
+        return ", ".join([_files(files), *([spell_size(size)] if size else [])])
+    is_onto = metrics.records and metrics.settings["output"].get("onto")
+    return "by the run before, no new ones" if is_onto else "rows of a table"
 
 
 def _of_clusters(clusters: int, metrics: RunMetrics) -> str:

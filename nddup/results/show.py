@@ -153,8 +153,8 @@ def first_rejects(run: FinishedRun) -> list[str]:
     sketch = run.metrics.stages.sketch
     rows = run.sql(FIRST_REJECTS).to_pylist() if sketch.rejected else []
     return [
-        f"first {row['reason']}: {one_line(row['source'])}#{row['record']}:"
-        f" {shorten(one_line(row['detail'] or ''), WIDTH)}"
+        f"first {row['reason']}: {one_line(row['source'])}#{row['record']}"
+        + (f": {shorten(one_line(row['detail']), WIDTH)}" if row["detail"] else "")
         for row in rows
         if not (row["reason"] in ("no records", "binary") and sketch.unread_files)
     ]

@@ -1,5 +1,6 @@
 """`nddup run --onto`: what is refused, what is said, and what happens to the files of both runs."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -86,7 +87,10 @@ def test_documents_leave_without_new_ones(night: Path, capsys: pytest.CaptureFix
     assert main(["run", *asked]) == 0
     assert pq.read_table(night / "two" / "documents")["doc_id"].to_pylist() == ["b"]
     assert [row["reason"] for row in pq.read_table(night / "two" / "rejects").to_pylist()] == ["taken out"]
-    assert "unknown in --without: z" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "unknown in --without: z" in told.err
+    assert re.search(r"^  records read +2   by the run before, no new ones$", told.out, re.MULTILINE)
+    assert re.search(r"^  note: first taken out: b1/a.jsonl#1$", told.out, re.MULTILINE)
     assert main(["check", str(night / "two")]) == 0
     assert main(["run", *asked, "--overwrite", "--all-known"]) == 2
 
