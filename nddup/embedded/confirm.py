@@ -190,15 +190,20 @@ class Known(NamedTuple):
 
 
 def known_pairs(pairs: pa.Table, nodes: Nodes, share: Fraction) -> Known:
-    """Return the pairs of nodes whose resemblance reaches `share`, from PAIRS with numbers of shingles."""
+    """Return the pairs of nodes whose resemblance reaches `share`, from PAIRS with numbers of shingles.
+
+    Documents of one node are in PAIRS too, and no pair of nodes.
+    """
     ids = one_chunk(nodes.ids)
-    ends = [pc.index_in(one_chunk(pairs[name]), value_set=ids).to_numpy(zero_copy_only=False) for name in ENDS]
-    keys = keys_of(np.sort(np.stack([nodes.node[end.astype(np.int64)] for end in ends], axis=1), axis=1))
+    places = [pc.index_in(one_chunk(pairs[name]), value_set=ids).to_numpy(zero_copy_only=False) for name in ENDS]
+    ends = np.sort(np.stack([nodes.node[place.astype(np.int64)] for place in places], axis=1), axis=1)
+    keys = keys_of(ends)
     common, first, second = (pairs[name].to_numpy() for name in ("common", "shingles_a", "shingles_b"))
     totals = first.astype(np.int64) + second
-    near = np.flatnonzero(common >= least_common(totals, SetRule(share.numerator, share.denominator)))
-    keys, places = np.unique(keys[near], return_index=True)
-    rows = near[places]
+    is_near = common >= least_common(totals, SetRule(share.numerator, share.denominator))
+    near = np.flatnonzero(is_near & (ends[:, 0] < ends[:, 1]))
+    keys, first_rows = np.unique(keys[near], return_index=True)
+    rows = near[first_rows]
     return Known(keys, common[rows].astype(np.int32), pairs["resemblance"].to_numpy()[rows])
 
 

@@ -98,6 +98,22 @@ def test_it_is_a_fresh_run(name: str, tmp_path: Path) -> None:
     assert found[0] > found[-1] or not keys.get("sketch.verify", True) or name in ("i-match", "whole")
 
 
+def test_equal_texts_in_a_family_that_is_searched_for_itself(tmp_path: Path) -> None:
+    """All shingles decided: the pairs of equal texts are known too, and none is one of a sketch with itself."""
+    words = [f"w{at}" for at in range(30)]
+    pages = {f"d{at}": " ".join([*words[: 30 - at // 2], f"x{at // 2}"]) for at in range(16)}
+    keys: dict[str, Any] = {"pairs.max_postings": 2, "output.report": False}
+    write_texts(tmp_path / "pages.jsonl", pages)
+    for threshold in (0.7, 0.85):
+        config = build_config(nested(keys | {"pairs.threshold": threshold}), origin="test")
+        run_locally([str(tmp_path / "pages.jsonl")], str(tmp_path / f"{threshold}"), config)
+    with nddup.open(tmp_path / "0.7") as own, nddup.open(tmp_path / "0.85") as fresh:
+        again = own.rethreshold(0.85)
+        for table in MADE_AGAIN:
+            assert rows_of(again, table) == rows_of(fresh, table), table
+        assert len(own.pairs) > len(again.pairs) > 8
+
+
 @pytest.mark.parametrize("name", LARGE)
 def test_the_large_runs_are_large(name: str, tmp_path: Path) -> None:
     """Each run of `LARGE` shows what it is named for."""
