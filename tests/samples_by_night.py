@@ -16,8 +16,10 @@ from tests.places import ROOT
 
 STARTED_BY = (
     "Dockerfile", "conf", "docker-compose.yml", "jobs", "nddup/spark/daemon.py", "nddup/spark/java.py",
+    "nddup/spark/session_access.py",
 )  # fmt: skip
-"""What starts a job on a cluster, or from Airflow; a session's settings are tried by all tests of Spark."""
+"""What starts a job in a process of its own: on a cluster, at a server of Spark Connect, or from Airflow; a session's
+settings are tried by all tests of Spark."""
 
 
 def first(number: int, cases: Iterable[Any]) -> list[Any]:

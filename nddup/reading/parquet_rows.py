@@ -215,8 +215,10 @@ def _filled_in(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> list[st
         (TITLE_NAMES, declared.content),
         (BODY_NAMES, declared.content),
     )
+    columns = file.schema_arrow.names  # one that is named twice is refused where it is read
     likely = [
-        [name for name in file.schema_arrow.names if name.lower() in names and not is_set] for names, is_set in purposes
+        [name for name in columns if name.lower() in names and not is_set and columns.count(name) == 1]
+        for names, is_set in purposes
     ]
     doubtful = list(dict.fromkeys(name for group in likely if len(group) > 1 for name in group))
     filled = list[str]()

@@ -29,6 +29,7 @@ from nddup.tables import RESULTS
 from scripts.connect_server import ConnectServer
 from scripts.standalone import environment
 from tests.places import ROOT
+from tests.samples_by_night import by_day_if_started_anew
 
 pytestmark = pytest.mark.cluster
 
@@ -161,6 +162,7 @@ def test_a_table_of_a_remote_session(started: ConnectServer, tmp_path: Path, lat
     assert held_by(started) == []
 
 
+@by_day_if_started_anew
 def test_a_job_is_killed_and_resumed(started: ConnectServer, here: Path, tmp_path: Path) -> None:
     """`jobs/dedup.py`, killed once documents are written and then resumed, writes the embedded engine's tables.
 

@@ -51,6 +51,7 @@ def test_tables_are_those_of_the_definitions_on_both_engines(confirm: str, spark
 
 
 @pytest.mark.spark
+@pytest.mark.nightly  # by day `spark/test_large_graph.py` has leaders, and the test of `check` a run with them
 def test_components_given_by_leaders_are_those_of_the_embedded_engine(spark: SparkSession, tmp_path: Path) -> None:
     """Edits of all pairs, and of comparisons with kept documents in the task of a family, give the embedded tables.
 

@@ -193,7 +193,8 @@ def test_in_shares_the_tables_are_the_same(
     assert counts["shares"] > 5
 
 
-@pytest.mark.parametrize("coverage", first(1, ["documents", "pairs"]))
+@pytest.mark.nightly  # by day `embedded/test_shares.py` has the budget, and shares on Spark are in the rounds above
+@pytest.mark.parametrize("coverage", ["documents", "pairs"])
 def test_shares_past_their_budget_keep_their_promise(
     spread_run: Run, ordinary: Tables, monkeypatch: pytest.MonkeyPatch, coverage: str
 ) -> None:

@@ -16,7 +16,7 @@ from tests.nights import assert_nights_equal, write_batches
 from tests.run.crawls import Made, words, write_crawl
 
 
-@pytest.mark.nightly  # by day the crawl goes the same way
+@pytest.mark.nightly  # by day a night beside the run before goes the same way
 @pytest.mark.parametrize("is_followed", [False, True], ids=["one night", "two nights"])
 def test_a_night_has_the_tables_of_one_run(spark: SparkSession, tmp_path: Path, *, is_followed: bool) -> None:
     assert_nights_equal(spark, tmp_path, is_followed=is_followed)
@@ -51,6 +51,7 @@ def test_a_night_beside_the_run_before_links_its_files(
         assert any(before.samefile(file) for file in Path(new, table).glob("*.parquet")) == is_linked, table
 
 
+@pytest.mark.nightly  # by day a night beside the run before, and this crawl on the embedded engine
 def test_a_night_of_a_crawl_has_the_tables_of_one_run(spark: SparkSession, tmp_path: Path) -> None:
     """A revisit of a revisit stays a reject; what another repeats, a long page, comes a night later; a page leaves."""
     page, long, of_copy = words(1), words(9, length=300), "WARC-Refers-To: <urn:x:copy>\r\n"
