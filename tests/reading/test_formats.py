@@ -260,6 +260,14 @@ def test_what_a_file_says_of_itself_is_not_its_text(root: str, text: str) -> Non
     assert [seen(result)[-1] for result in results] == [text]
 
 
+def test_an_article_of_another_kind_is_none_of_jats() -> None:
+    """The root of JATS is a usual name: only what stands below it tells."""
+    head, results = read_all(b"<article><title>T</title><front>f</front><body>B</body></article>")
+
+    assert head.format.name == "xml"
+    assert [seen(result)[-1] for result in results] == ["T B"]
+
+
 @pytest.mark.parametrize(
     ("row", "content"),
     [
