@@ -1,6 +1,6 @@
 """Near-duplicates among the rows of a table: a Spark DataFrame on Spark; any other table in this process."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, Literal
@@ -12,9 +12,11 @@ from nddup.compiling.install import PARTS, USUAL, compile_once
 from nddup.embedded.given_tables import (
     Columns,
     GivenTable,
+    Look,
     Rows,
     as_table,
     choose_columns,
+    holds_something,
     is_polars,
     named,
     not_text,
@@ -32,6 +34,7 @@ from nddup.ground.metrics import RunMetrics
 from nddup.ground.progress import LocalProgress, Steps, is_quiet_for
 from nddup.matching.preference import DATED
 from nddup.reading.chats import holds_texts
+from nddup.reading.xml_structure import FIRST_ROWS
 from nddup.settings.load import build_config, nest_settings
 from nddup.settings.plan import is_usual, processes_of
 from nddup.settings.schema import (
@@ -136,8 +139,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         df = pa.table({name: pa.nulls(0, pa.string()) for name in (id or "id", text or "text", *config.keep.read)})
     with named("find_duplicates"):
         df = as_table(df, partial(wanted_columns, id=id, text=text, read=config.keep.read))
-        holds = _holds_on_spark if hasattr(df, "sparkSession") else None
-        columns = choose_columns(df, id, text, config.keep.read, holds=holds)
+        look = Look(_holds_on_spark, _filled_on_spark) if hasattr(df, "sparkSession") else None
+        columns = choose_columns(df, id, text, config.keep.read, look=look)
     if hasattr(df, "sparkSession"):
         from nddup.spark.engine import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
         from nddup.spark.run import find_on_spark, with_ids_of  # noqa: PLC0415
@@ -204,6 +207,14 @@ def _holds_on_spark(df: GivenTable, name: str, *, only_chats: bool = False) -> b
 
     kind = next(field.dataType for field in df.schema.fields if field.name == name)
     return kind.typeName() == "array" and holds_texts(to_arrow_type(kind), only_chats=only_chats)
+
+
+def _filled_on_spark(df: GivenTable, names: Sequence[str]) -> list[str]:
+    """Return which columns hold something in some first rows. One job, of few tasks; none of a stream."""
+    columns = [df[f"`{name.replace('`', '``')}`"] for name in names]
+    rows = [] if df.isStreaming else df.select(columns).take(FIRST_ROWS)
+    values = [row.asDict(recursive=True) for row in rows]  # a chat as dictionaries
+    return [name for name in names if any(holds_something(row[name]) for row in values)]
 
 
 def _require_kinds(df: GivenTable, columns: Columns, kinds: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from importlib import import_module
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,7 +24,8 @@ from nddup.embedded.read_records import CHUNK_BYTES, cut
 from nddup.errors import ConfigError
 from nddup.ground.columns import WHOLE, in_utc, one_chunk
 from nddup.reading.chats import CHAT_NAMES, holds_texts, is_chat, texts_of
-from nddup.reading.xml_structure import BODY_NAMES, TITLE_NAMES, text_fields
+from nddup.reading.formats import Format
+from nddup.reading.xml_structure import BODY_NAMES, FIRST_ROWS, TITLE_NAMES, is_filled, rivals, text_fields
 
 GivenTable: TypeAlias = Any
 """A table of one of several libraries, or a column of one; none of them is loaded here."""
@@ -61,6 +63,16 @@ class Columns(NamedTuple):
     text: str
     read: tuple[str, ...] = ()
     """Those of `keep.policy`, `keep.same` and `keep.ledger`."""
+
+
+class Look(NamedTuple):
+    """How to look into a table: whether a column holds chats or lists; and which columns hold something at its start.
+
+    The arguments are those of `holds_lists`, and the table with the names of columns.
+    """
+
+    holds: Callable[..., bool]
+    filled: Callable[[GivenTable, Sequence[str]], list[str]]
 
 
 def as_table(given: GivenTable, wanted: Callable[[list[str]], list[str]]) -> GivenTable:
@@ -119,7 +131,7 @@ def choose_columns(  # noqa: PLR0913 - what a caller may say of a table
     text: str | None,
     read: tuple[str, ...] = (),
     *,
-    holds: Callable[..., bool] | None = None,
+    look: "Look | None" = None,
     advice: str = "name it with text=…",
 ) -> Columns:
     """Choose the columns that are read: those that are named, else those of usual names, as in files.
@@ -129,17 +141,20 @@ def choose_columns(  # noqa: PLR0913 - what a caller may say of a table
         id: name of the column of ids; None: `id` if there is one.
         text: name of the column of texts; None: a title, if there is one, and a text, or chats.
         read: further columns.
-        holds: as `holds_lists`, which knows no table of Spark; None: that.
+        look: how to look into the table; None: one that knows all but a table of Spark.
         advice: what to do where no column has a usual name.
 
     Raises:
         ConfigError: for one that does not exist, or twice, or if no column looks like the text.
     """
+    look = look or Look(holds_lists, _filled_in)
     names = list(df.column_names if isinstance(df, pa.Table) else df.columns)
     id = "id" if id is None and "id" in names else id  # noqa: A001
     usual = [str(name) for name in names]
-    chats = [name for name in usual if name.lower() in CHAT_NAMES and (holds or holds_lists)(df, name, only_chats=True)]
-    *title, found = (text,) if text is not None else text_fields(usual, chats) or (None,)
+    chats = [name for name in usual if name.lower() in CHAT_NAMES and look.holds(df, name, only_chats=True)]
+    doubtful = rivals(usual, Format("parquet", id="id", url="url"), chats) if text is None else []
+    filled = look.filled(df, [name for name in doubtful if name in names]) if doubtful else []
+    *title, found = (text,) if text is not None else text_fields(usual, chats, filled) or (None,)
     if found is None:
         raise ConfigError(f"no column of texts; there are {', '.join(usual)}; {advice}")
     _require_columns(names, [name for name in (id, *title, found, *read) if name is not None])
@@ -158,6 +173,18 @@ def holds_lists(df: GivenTable, name: str, *, only_chats: bool = False) -> bool:
     first = next((value for value in _values(df, name) if value is not None and not _is_missing(value)), None)
     given = json.loads(_as_json(first)) if _is_list(first) else None
     return is_chat(given) if only_chats else bool(texts_of(given))
+
+
+def _filled_in(df: GivenTable, names: Sequence[str]) -> list[str]:
+    """Return which columns hold something in the first FIRST_ROWS rows, as of a file."""
+    return [name for name in names if any(map(holds_something, islice(_values(df, name), FIRST_ROWS)))]
+
+
+def holds_something(value: object) -> bool:
+    """Return whether a value of a table is neither null nor blank; a list holds something if its texts do."""
+    if _is_missing(value):
+        return False
+    return is_filled(json.loads(_as_json(value)) if _is_list(value) else value)
 
 
 def _values(df: GivenTable, name: str) -> Iterator[Any]:

@@ -32,14 +32,11 @@ from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import PIECE, Expanded, StoppedError, compression_of
 from nddup.reading.warc import Wanted, read_warc
 from nddup.reading.warc_cutting import LEAD
-from nddup.reading.xml_structure import table_format
+from nddup.reading.xml_structure import FIRST_ROWS, table_format
 
 CONTAINERS = tuple(kind for kind, files in FILE_KINDS.items() if not files.is_cut)
 PAGE_BYTES = 4096
 """Bytes of a file that are searched for the root element of a page."""
-
-MOST_ROWS = 100
-"""First rows of a table that show which of its columns hold something."""
 
 START_BYTES = 512
 """First bytes of a record that show what it is; a tar archive shows it at byte 257."""
@@ -290,7 +287,7 @@ def _filled_in(text: str, dialect: Dialect, columns: list[str]) -> list[str]:
     """Return the columns that hold something but their names in the first rows of a table, which begins with these."""
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     lines, filled = io.StringIO(text, newline=""), set[str]()
-    rows = (row for _ in range(MOST_ROWS) for row in islice(dialect.read(lines), 1))
+    rows = (row for _ in range(FIRST_ROWS) for row in islice(dialect.read(lines), 1))
     with suppress(csv.Error):
         for row in islice(rows, 1, None):
             filled.update(name for name, value in zip(columns, row, strict=False) if value.strip() not in ("", name))

@@ -31,7 +31,7 @@ from nddup.reading.json_lines import PlainRecords, are_printable, non_empty
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Value, excerpt, make_record
 from nddup.reading.parquet_pages import Pages, measure_pages, most_rows
 from nddup.reading.streams import LINE_BYTES, PIECE
-from nddup.reading.xml_structure import BODY_NAMES, ID_NAMES, TITLE_NAMES, URL_NAMES, table_format
+from nddup.reading.xml_structure import FIRST_ROWS, is_filled, rivals, table_format
 
 ROWS = 4
 """Minimum number of rows decoded at a time; 1 if a dictionary is longer than ROWS_BYTES."""
@@ -50,8 +50,8 @@ EXPANDED = 8 << 20
 LARGEST = 2
 """A row group is not decoded if a dictionary, or the mean length of a value, exceeds this many times `max_record`."""
 
-FIRST_ROWS, LONGEST_FIRST = 100, 1 << 24
-"""First rows that show which columns hold something; twice the mean length up to which their values are looked at."""
+LONGEST_FIRST = 1 << 24
+"""Twice the mean length up to which the first values of columns are looked at."""
 
 WIDEST = 8
 """Bytes of a number or a time, and those that an entry of a list counts for."""
@@ -209,31 +209,17 @@ def format_of(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> Format:
 
 def _filled_in(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> list[str]:
     """Return which of several columns for the same purpose hold something in the first rows."""
-    purposes = (
-        (ID_NAMES, declared.id),
-        (URL_NAMES, declared.url),
-        (TITLE_NAMES, declared.content),
-        (BODY_NAMES, declared.content),
-    )
-    columns = file.schema_arrow.names  # one that is named twice is refused where it is read
-    likely = [
-        [name for name in columns if name.lower() in names and not is_set and columns.count(name) == 1]
-        for names, is_set in purposes
-    ]
-    doubtful = list(dict.fromkeys(name for group in likely if len(group) > 1 for name in group))
+    schema = file.schema_arrow
+    likely = rivals(schema.names, declared, chats_of(schema))
+    doubtful = [name for name in likely if not _is_nested(schema, name) or holds_texts(schema.field(name).type)]
     filled = list[str]()
     with suppress(TooLargeError, *DAMAGED):
         for batch, _ in islice(
             read_batches(file, raw, 0, doubtful, LONGEST_FIRST), 1 if doubtful and file.num_row_groups else 0
         ):
             first = _decode(batch.slice(0, FIRST_ROWS), doubtful)
-            filled = [name for name in doubtful if any(map(_is_filled, first.column(name)))]
+            filled = [name for name in doubtful if any(is_filled(_value(one)) for one in first.column(name))]
     return filled
-
-
-def _is_filled(scalar: pa.Scalar) -> bool:
-    value = _value(scalar)
-    return bool(value.strip() if isinstance(value, str | bytes) else value)
 
 
 def _choose_columns(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> tuple[Format, list[str]]:

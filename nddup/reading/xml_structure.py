@@ -4,6 +4,7 @@
     find_record   the path of the record element in a file of unknown format
     first_of      a field by its usual names
     text_fields   title and body, by the same names
+    rivals        the columns of a table of which what they hold decides
     table_format  the columns of a table by their usual names
 
 The numbers of tags, levels and candidates are all limited.
@@ -12,8 +13,9 @@ The numbers of tags, levels and candidates are all limited.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
-from nddup.reading.chats import CHAT_NAMES
+from nddup.reading.chats import CHAT_NAMES, texts_of
 from nddup.reading.formats import Format, FormatError, split_field
 from nddup.reading.xml_records import ATTRIBUTES, SKIPPED, UNFINISHED
 
@@ -34,6 +36,9 @@ BODY_NAMES = (
     "raw_content", "html", "raw_html", "description", "abstract", "@body", "@text", "@content",
 )  # fmt: skip
 DESCRIPTIONS = ("description", "abstract")
+FIRST_ROWS: Final = 100
+"""First rows of a table that show which of its columns hold something."""
+
 MARKUP_NAME = re.compile(r"@?(raw_?|page_?|body_?|content_?)?html(_?content|_?body|_?text)?", re.IGNORECASE)
 """Names of fields that hold pages or parts of pages: their scripts and styles are no text."""
 
@@ -231,10 +236,35 @@ def text_fields(fields: list[str], chats: Sequence[str] = (), filled: Sequence[s
         (('title', 'text'), (), ('messages',))
     """
     title, body = first_of(TITLE_NAMES, fields, filled), first_of(BODY_NAMES, fields, filled)
-    chat = first_of(CHAT_NAMES, list(chats))
-    if chat and (body is None or body.lower() in DESCRIPTIONS):
+    chat = first_of(CHAT_NAMES, list(chats), [name for name in chats if name in filled])
+    if chat and (body is None or body.lower() in DESCRIPTIONS or (chat in filled and body not in filled)):
         body = chat
     return tuple(name for name in (title, body) if name) if body else ()
+
+
+def is_filled(value: object) -> bool:
+    """Return whether a value holds a text, or is a number or the like."""
+    texts = texts_of(value) if isinstance(value, list | dict) else [value]
+    return any(text.strip() if isinstance(text, str | bytes | bytearray) else text is not None for text in texts)
+
+
+def rivals(columns: list[str], declared: Format, chats: Sequence[str] = ()) -> list[str]:
+    """Return the columns of which several may be the id, the URL, the title or the text: what they hold decides.
+
+    One that is named twice is refused where it is read.
+
+    Example:
+        >>> rivals(["id", "content", "text", "url"], Format("parquet"))
+        ['content', 'text']
+    """
+    bodies = (*BODY_NAMES, *(name.lower() for name in chats if name.lower() in CHAT_NAMES))
+    given = declared.id, declared.url, declared.content, declared.content
+    groups = [
+        [name for name in columns if name.lower() in names and columns.count(name) == 1]
+        for names, path in zip((ID_NAMES, URL_NAMES, TITLE_NAMES, bodies), given, strict=True)
+        if not path
+    ]
+    return list(dict.fromkeys(name for group in groups if len(group) > 1 for name in group))
 
 
 def with_markup(declared: Format) -> Format:

@@ -46,6 +46,33 @@ def test_bytes_are_read_as_their_text() -> None:
         assert strings.schema.types == [pa.string(), pa.string()]
 
 
+CHATS = [[{"role": "user", "content": text}, {"role": "assistant", "content": "yes"}] for text in TEXTS]
+HIDDEN: dict[str, dict[str, list[Any]]] = {
+    "content": {"content": ["", " ", None], "text": TEXTS},
+    "headline": {"title": ["", "", ""], "headline": TEXTS, "text": ["x", "x", "x"]},
+    "chats": {"text": [None, None, ""], "messages": CHATS},
+    "bytes": {"content": [b"", b" ", None], "body": [text.encode() for text in TEXTS]},
+    "lists": {"content": [[], [""], None], "text": TEXTS},
+    "later": {"content": ["", "", TEXTS[0]], "text": TEXTS},
+}
+"""Columns, the first of which are empty, of which others hold the texts; but of the last all."""
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_an_empty_column_hides_no_other(kind: str) -> None:
+    """Of several columns with usual names the first that holds something is read, in tables of every library."""
+    rows = {"id": ["a", "b", "c"], **HIDDEN[kind]}
+    columns, expected = pa.table(rows), {"later": []}.get(kind, [("a", "b")])
+
+    for table in (columns, columns.to_pandas(), pl.DataFrame(rows), columns.to_pylist(), columns.to_reader()):
+        assert pairs_of(nddup.find_duplicates(table, progress=False)) == expected
+
+
+def pairs_of(run: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - of any library
+    pairs = run.pairs if isinstance(run.pairs, pa.Table) else pa.table(run.pairs)
+    return list(zip(pairs["doc_a"].to_pylist(), pairs["doc_b"].to_pylist(), strict=True))
+
+
 def test_what_is_no_unicode_is_a_reject() -> None:
     """Half a surrogate pair and bytes that are no UTF-8 are rejects, also in an id; the other rows are read."""
     ids, texts = ["a", "b", "c"], [TEXTS[0] + "\ud800", TEXTS[1], TEXTS[2]]
@@ -282,3 +309,23 @@ def test_no_rows_are_a_run_without_documents() -> None:
     """An empty list is a table without rows, as those of the libraries are."""
     found = nddup.find_duplicates([], id="url", text="body", keep={"policy": ["-score"]}, progress=False)
     assert len(found.keep) == len(found.documents) == len(found.rejects) == 0
+
+
+@pytest.mark.spark
+def test_an_empty_column_hides_no_other_on_spark(spark: SparkSession) -> None:
+    """As of other tables, bytes and chats too; and a stream is refused in a line as before."""
+    for kind in ("content", "chats", "bytes", "later"):
+        columns = {"id": ["a", "b", "c"], **HIDDEN[kind]}
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        chat = "array<struct<role: string, content: string>>"
+        kinds = {"chats": f"text string, messages {chat}", "bytes": "content binary, body binary"}
+        df = spark.createDataFrame(rows, f"id string, {kinds.get(kind, 'content string, text string')}")
+
+        with nddup.find_duplicates(df, progress=False) as run:
+            found = [(row.doc_a, row.doc_b) for row in run.pairs.collect()]
+
+        assert found == ([] if kind == "later" else [("a", "b")]), kind
+
+    rates = spark.readStream.format("rate").load().selectExpr("value id", "'' content", "'a' text")
+    with pytest.raises(ConfigError, match="a streaming DataFrame never ends"):
+        nddup.find_duplicates(rates)

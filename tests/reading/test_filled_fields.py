@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from typing import Any
 from xml.sax.saxutils import escape
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ EMPTY_FIRST: Rows = [
 ]
 
 
-def lines(rows: Rows) -> str:
+def lines(rows: list[dict[str, Any]]) -> str:
     return "\n".join(json.dumps(row) for row in rows)
 
 
@@ -94,6 +95,31 @@ def test_a_field_that_is_empty_in_the_first_record_only(writer: Callable[[Rows],
 
     assert found.get("a", "") == ""
     assert found["b"] == "the whole"
+
+
+@pytest.mark.parametrize("name", ["text", "content"])
+def test_an_empty_text_hides_no_chat(name: str) -> None:
+    """Whatever the order of keys; a chat beside a text is not read."""
+    chat = [{"role": "user", "content": "one two"}, {"role": "assistant", "content": "three"}]
+    empty, full = ({"id": "a", name: text, "messages": chat} for text in ("", "four"))
+
+    for rows, text in (
+        ([empty], "one two\nthree"),
+        ([full], "four"),
+        ([dict(reversed(empty.items()))], "one two\nthree"),
+    ):
+        made = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(rows), made)
+
+        assert read(lines(rows), is_table=False) == read(made.getvalue(), is_table=True) == [("a", text)]
+
+
+def test_a_column_of_numbers_in_lists_hides_no_text() -> None:
+    """A `content` of Parquet that holds no text is refused only if nothing else does."""
+    made = io.BytesIO()
+    pq.write_table(pa.table({"id": ["a"], "content": [[1, 2]], "text": ["one"]}), made)
+
+    assert read(made.getvalue(), is_table=True) == [("a", "one")]
 
 
 def test_a_header_that_is_repeated_fills_no_column() -> None:
