@@ -16,7 +16,7 @@ from textwrap import fill
 from typing import Any
 
 from nddup.checking import prove_clusters, prove_documents, prove_keep, prove_names, prove_pairs
-from nddup.checking.compared_texts import FAR, differences, read_again
+from nddup.checking.compared_texts import FAR, differences, read_again, stored_texts
 from nddup.checking.evidence import Evidence, described
 from nddup.checking.prove_pairs import Violations
 from nddup.engines.engine import FinishedRun
@@ -247,7 +247,7 @@ def _accounting(evidence: Evidence) -> Iterator[Finding]:
 
 def _records(evidence: Evidence) -> Iterator[Finding]:
     """Check that documents and rejects say what is read from the inputs, where these are still there."""
-    promise = "records: address, tokens and fingerprints of documents, and reasons of rejects, as read again"
+    promise = "records: address, tokens, sketch and fingerprints of documents, and reasons of rejects, as read again"
     again = read_again(evidence.run)
     if again.unproved or again.changed:
         broken = 1 if again.changed else 0
@@ -257,6 +257,9 @@ def _records(evidence: Evidence) -> Iterator[Finding]:
         )
         return
     yield _listed(promise, differences(evidence.run, again), described(again.read, again.files, "files"))
+    if stored := evidence.count("SELECT count(*) AS n FROM texts") if evidence.run.holds("texts") else 0:
+        wrong, compared = stored_texts(evidence.run, again)
+        yield _listed("texts: those of the documents, as read again", wrong, described(compared, stored, "texts"))
 
 
 def _groups(evidence: Evidence) -> Iterator[Finding]:
@@ -335,6 +338,10 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
     if evidence.promised.mode.promises == "pairs" and not evidence.promised.support:
         promise, reads = "false_components: size, pairs and invented pairs of each", ["placed", "folded"]
         yield _find(evidence, promise, prove_names.WRONG_FALSE, reads=reads)
+        if evidence.count("SELECT count(leader) AS n FROM keep"):
+            promise = "false_components: exact where all pairs of the component are found"
+            inexact = prove_names.inexact(is_exact=evidence.promised.kind.is_exact)
+            yield _find(evidence, promise, inexact, reads=["placed", "keeping"])
 
 
 def _coverages(evidence: Evidence) -> Finding:

@@ -1,8 +1,8 @@
 """What `nddup check` reads from the inputs again: the records, and the texts by which pairs of sketches were confirmed.
 
 The reader is that of a run: a format has no second one. So `records_again` proves that the tables say what was read:
-of each record its address, its tokens, its fingerprints, or why it became no document. Of large inputs some files are
-read, those with the smallest SHA-256 of their names.
+of each record its address, its tokens, its sketch, its fingerprints, or why it became no document; and the texts that
+are stored. Of large inputs some files are read, those with the smallest SHA-256 of their names.
 
 No code of the run's own comparison is used: `tokens.list_tokens` makes the tokens by the written rule,
 `edit_similarity` counts the longest common subsequence, `definitions` the common shingles. Where that is not possible
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,20 +23,24 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup import tables
-from nddup.engines.engine import FinishedRun, text_places
+from nddup.engines.engine import FinishedRun, TextPlace, text_places
 from nddup.errors import ConfigError, NddupError, OutputError, UnreachableError
 from nddup.ground.columns import one_chunk
 from nddup.ground.shown import name_some
 from nddup.matching.confirm_texts import CELLS
+from nddup.settings.plan import words_of
 from nddup.settings.schema import Config
 from nddup.tables import REPEATED, TAKEN_OUT
-from nddup.verifying.definitions import gather, list_shingles
+from nddup.verifying.definitions import gather, list_shingles, sketch_rows
 from nddup.verifying.near_pairs import count_common
 
 MOST_BYTES = 64 << 20
 """Maximum number of stored bytes of the files that are read again: some seconds of one core."""
 
 DOCUMENTS = tuple(column.name for column in tables.DOCUMENTS.columns if column.proved_by == "records")
+SKETCHED = ("n_features", "sketch")
+"""What each record gives by itself, unless the settings count over all records (`_counts_all`)."""
+
 BESIDE = tables.DOCUMENTS.named("came_later")
 """These are compared where the run has any value."""
 
@@ -51,6 +56,8 @@ class Again(NamedTuple):
     files: int
     unproved: str = ""
     changed: str = ""
+    columns: tuple[str, ...] = DOCUMENTS
+    """Of documents: those that the files read tell."""
 
 
 FAR = "the inputs are not on this machine"
@@ -158,23 +165,46 @@ def _read(path: str) -> Again:
     with Workers(1) as workers:
         read = read_records(some, config, workers)
     found = collapse(read.records, read.silent, renames=True)
-    documents = found.documents.select(["source", "record", *DOCUMENTS])
-    return Again(documents, found.rejects.select(["source", "record", *REJECTS]), len(chosen), len(sizes))
+    columns = (*DOCUMENTS, *(SKETCHED if len(chosen) == len(sizes) or not _counts_all(config) else ()))
+    documents = _digested(found.documents.select(["source", "record", *columns]))
+    rejects = found.rejects.select(["source", "record", *REJECTS])
+    return Again(documents, rejects, len(chosen), len(sizes), columns=columns)
+
+
+def _counts_all(config: Config) -> bool:
+    """Whether a sketch depends on how often all records have its words or shingles."""
+    words = words_of(config)
+    needs_lexicon = words is not None and words.needs_lexicon and config.lexicon.saved is None
+    return needs_lexicon or config.pairs.max_document_frequency is not None
+
+
+def _digested(documents: pa.Table) -> pa.Table:
+    """Return the table with a digest of each sketch instead of its ids, which are many."""
+    if "sketch" not in documents.column_names:
+        return documents
+    digests = list[bytes]()
+    for chunk in documents["sketch"].chunks:
+        rows = sketch_rows(chunk)
+        data, ends = np.ascontiguousarray(rows.ids).view(np.uint8), (8 * rows.offsets).tolist()
+        digests += [sha256(data[low:high].data).digest() for low, high in pairwise(ends)]
+    at = documents.column_names.index("sketch")
+    return documents.set_column(at, "sketch", pa.array(digests, pa.binary()))
 
 
 def differences(run: FinishedRun, again: Again) -> list[str]:
     """Return what `documents` and `rejects` say otherwise than the records, a line each.
 
-    Whether an id is repeated depends on all records, and is compared only where all were read.
+    Whether an id is repeated, and what a revisit repeats, depends on all records: compared only where all were read.
     """
     is_whole = again.read == again.files
     sources = pa.table({"source": pc.unique(pa.chunked_array(
         [*again.documents["source"].chunks, *again.rejects["source"].chunks], pa.string()))})  # fmt: skip
     wrong = list[str]()
     said, due = dict[tuple[str, int], Mapping[str, Any]](), dict[tuple[str, int], Mapping[str, Any]]()
-    for name, columns, read in (("documents", DOCUMENTS, again.documents), ("rejects", REJECTS, again.rejects)):
+    for name, columns, read in (("documents", again.columns, again.documents), ("rejects", REJECTS, again.rejects)):
         text = f"SELECT t.source, t.record, {', '.join(f't.{one}' for one in columns)} FROM {name} AS t"  # noqa: S608
-        rows = run.sql(f"{text} SEMI JOIN again AS a ON t.source = a.source", again=sources).to_pylist()
+        found = run.sql(f"{text} SEMI JOIN again AS a ON t.source = a.source", again=sources)
+        rows = _digested(found).to_pylist()
         for kept, table in ((said, rows), (due, read.to_pylist())):
             kept |= {(row["source"], row["record"]): {"table": name, **row} for row in table}
     unwritten = {name for name in BESIDE if all(row.get(name) is None for row in said.values())}
@@ -185,16 +215,35 @@ def differences(run: FinishedRun, again: Again) -> list[str]:
             continue
         if one and other and one.get("reason") == TAKEN_OUT and one["doc_id"] == other["doc_id"]:
             continue  # it is a document that the user took out
-        is_repeated = REPEATED in {row.get("reason") for row in (one, other) if row is not None}
+        if not is_whole and any(_needs_others(row) for row in (one, other) if row is not None):
+            continue
         if one is None or other is None or one["table"] != other["table"]:
-            if is_whole or not is_repeated:
-                wrong.append(f"{place[0]}#{place[1]}: {_named(one)}, read as {_named(other)}")
+            wrong.append(f"{place[0]}#{place[1]}: {_named(one)}, read as {_named(other)}")
             continue
         wrong += [
             f"{place[0]}#{place[1]}: {name} is {_spelled(one[name])}, read {_spelled(other[name])}"
             for name in other if name not in unwritten and one[name] != other[name]
         ]  # fmt: skip
     return wrong
+
+
+def _needs_others(row: Mapping[str, Any]) -> bool:
+    """Whether what became of a record may depend on records of other files."""
+    return "revisit" in (row.get("record_type"), row.get("reason")) or row.get("reason") == REPEATED
+
+
+def stored_texts(run: FinishedRun, again: Again) -> tuple[list[str], int]:
+    """Return what `texts` says otherwise than the files read, a line each, and how many of its rows were compared."""
+    sources = set(pc.unique(again.documents["source"]).to_pylist())
+    rows = run.sql("SELECT doc_id, text FROM texts").to_pylist()
+    ids = sorted({str(row["doc_id"]) for row in rows}, key=lambda name: sha256(name.encode()).digest())[:MOST_TEXTS]
+    places = text_places(run, ids)
+    wrong = [f"{doc_id}: the id of no document" for doc_id in ids if doc_id not in places]
+    known = {doc_id: place for doc_id, place in places.items() if place.source in sources}
+    read = read_places(run, known)
+    compared = [row for row in rows if row["doc_id"] in known]
+    wrong += [f"{row['doc_id']}: not the text read" for row in compared if row["text"] != read.get(row["doc_id"])]
+    return sorted(wrong), len(compared)
 
 
 def _named(row: Mapping[str, Any] | None) -> str:
@@ -356,7 +405,12 @@ def read_whole(run: FinishedRun, names: set[str]) -> dict[str, str]:
     Raises:
         NddupError: if an input changed or no longer exists.
     """
-    from nddup.results.opening import read_texts  # noqa: PLC0415 - only where texts confirm the pairs
+    return read_places(run, text_places(run, names), is_whole=True)
 
-    found = read_texts(run.path, text_places(run, names), master=None, is_whole=True)
+
+def read_places(run: FinishedRun, places: Mapping[str, TextPlace], *, is_whole: bool = False) -> dict[str, str]:
+    """Read the texts at these places again, or as much of each as a run stores; errors as of `read_whole`."""
+    from nddup.results.opening import read_texts  # noqa: PLC0415 - only where texts are compared
+
+    found = read_texts(run.path, places, master=None, is_whole=is_whole)
     return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))

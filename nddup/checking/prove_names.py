@@ -8,6 +8,7 @@ placed                 --STRAYING-->          violations   nodes of two componen
 placed (driver)        --split_components-->  problems     components that clusters do not connect
 pairs (driver)         --misnamed_parts-->    problems     nodes whose component is not what pairs connect
 placed, folded, docs   --WRONG_FALSE-->       violations   wrong counts of invented pairs
+placed, keeping        --inexact-->           violations   bounds of them said to be exact
 names, keep            --WRONG_FAMILIES-->    violations   families without a name, names of no family
 """
 
@@ -166,6 +167,7 @@ The invented pairs of a component are all pairs of its documents except near-dup
 are in the table. A pair of nodes stands for all pairs between their documents, a node with itself for the pairs among
 its documents."""
 
+
 STRAYING = (
     Violations(
         """
@@ -192,6 +194,22 @@ COUNT_ENDS = "SELECT count(*) AS n FROM folded WHERE node_a <> node_b"
 ENDS_OF_PAIRS = "SELECT node_a, node_b FROM folded WHERE node_a <> node_b"
 
 SAID = "SELECT DISTINCT node, component FROM placed WHERE node IS NOT NULL"
+
+
+def inexact(*, is_exact: bool) -> Violations:
+    """Return the rows of `false_components` whose `exact` is wrong: that of a component given by leaders is false.
+
+    Args:
+        is_exact: whether every near-duplicate pair outside these components is found.
+    """
+    text = f"""
+        SELECT f.component, f.exact, {"l.component IS NULL" if is_exact else "false"} AS due
+        FROM false_components AS f LEFT JOIN (
+            SELECT DISTINCT p.component FROM placed AS p JOIN keeping AS k ON p.node = k.node WHERE k.leader
+        ) AS l ON f.component = l.component
+        WHERE f.exact IS DISTINCT FROM {"(l.component IS NULL)" if is_exact else "false"}
+    """  # noqa: S608 - the words above
+    return Violations(text, "{component}: exact is {exact}, due {due}")
 
 
 def recount_members(batches: Batches, *, max_listed: int) -> Batches:

@@ -205,6 +205,7 @@ STORED_TEXTS = Table(
     "texts",
     "Texts of the documents that the report shows, bounded in number and length.",
     doing="store the texts that the report shows",
+    proved_by="records",
     columns=(
         Column("doc_id", "string", "a document of a cluster that the report shows"),
         Column("text", "string", "its text, markup removed, at most 20,000 characters"),

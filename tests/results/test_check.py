@@ -22,6 +22,7 @@ from nddup.report.gather import script_of
 from nddup.spark.engine import SparkRun
 from tests.results.checked_run import Row, run
 from tests.results.damages import DAMAGES, Damage, by_day, change, drop, named, plant, rewrite
+from tests.run.crawls import Made, words, write_crawl
 from tests.samples_by_night import every
 
 
@@ -161,6 +162,24 @@ def test_of_large_inputs_some_files_are_read_again(tmp_path: Path, monkeypatch: 
     assert [one.amount for one in report.findings if "as read again" in one.promise] == ["sample of 1 of 3 files"]
 
 
+def test_what_files_that_are_not_read_decide_is_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a sample of files: which record of an id was the first, and what a revisit repeats."""
+    page, address = words(1), "http://a.example/"
+    write_crawl(tmp_path / "in" / "1", [Made("old", address, page, "2020-01-01T00:00:00Z")])
+    write_crawl(tmp_path / "in" / "2", [Made("new", address, page, "2021-01-01T00:00:00Z", kind="revisit")])
+    for name in "345":
+        (tmp_path / "in" / f"{name}.jsonl").write_text(json.dumps({"id": "same", "text": page}) + "\n")
+    assert main(["run", str(tmp_path / "in"), "--output", str(tmp_path / "run")]) == 0
+
+    for most in range(60, 1600, 60):
+        monkeypatch.setattr("nddup.checking.compared_texts.MOST_BYTES", most)
+        report = check_run(DuckRun(str(tmp_path / "run")), steps=["records"])
+        assert broken(report) == [], report.text()
+    monkeypatch.undo()
+    rewrite(tmp_path / "run", "documents", change("n_tokens", 1, doc_id="same"))
+    assert len(broken(check_run(DuckRun(str(tmp_path / "run")), steps=["records"]))) == 1
+
+
 def test_the_neighbours_of_chosen_clusters_are_found_without_recounting_all(
     sound: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,6 +290,18 @@ def test_a_leader_in_no_pair_is_found(tmp_path: Path) -> None:
     findings = check_run(DuckRun(str(folder)), steps=["keep"]).findings
 
     assert [one.examples for one in findings if one.broken] == [("lone0: leads, but is in no pair",)]
+
+
+@pytest.mark.parametrize("column", ["size", "pairs", "invented", "exact"])
+def test_each_number_of_false_components_is_recounted(tmp_path: Path, column: str) -> None:
+    """Of components given by leaders, whose invented pairs are a bound."""
+    folder = run(tmp_path, **SETTINGS["leaders"])
+    rewrite(folder, "false_components", change(column, lambda value: not value if column == "exact" else value + 1))
+
+    found = [one.promise for one in check_run(DuckRun(str(folder)), steps=["clusters"]).findings if one.broken]
+
+    assert len(found) == 1
+    assert found[0].startswith("false_components: exact" if column == "exact" else "false_components: size")
 
 
 STEPS = {
