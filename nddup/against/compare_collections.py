@@ -32,6 +32,7 @@ from nddup.engines.choose import memory_of
 from nddup.errors import ConfigError
 from nddup.ground.columns import fingerprints_of
 from nddup.ground.progress import Steps
+from nddup.reading.csv_rows import HEADER
 from nddup.scanning.collection import Files
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
@@ -39,7 +40,7 @@ from nddup.sketching.tokens import tokenise
 from nddup.storage.local_storage import LocalStorage
 from nddup.tables.features import ITEMS, MATRIX, SPANS, SUPPRESSED
 
-TEXTLESS = frozenset({"no content", "revisit", "status", "deleted", "short"})
+TEXTLESS = frozenset({"no content", "revisit", "status", "deleted", "short", HEADER})
 """Reasons of rejects that hold no text to be compared; `status`: captures that `input.statuses` leaves out."""
 
 MEDIA = (

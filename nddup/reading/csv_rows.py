@@ -32,6 +32,9 @@ NAMED = re.compile('\ufeff?"?sep=(.)"?[ ,;\t]*(?:\r\n?|\n)')
 
 _QUOTED = re.compile('"[^"]*(?:""[^"]*)*"')
 
+HEADER = "header"
+"""The reason of a reject that names the columns again, where tables were joined: no document is lost with it."""
+
 MOST_PARSED_AGAIN = 4
 """Maximum number of times that the lines are reread after a bad row: a bound for hostile files."""
 
@@ -395,11 +398,12 @@ def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> It
 
     Args:
         with_blank: whether a blank line is an empty row; if not, blank lines are skipped. A first line that names the
-            delimiter, as for Excel, is as one; so is a row that names the columns again, where files were joined.
+            delimiter, as for Excel, is as one. A row that names the columns again is a reject (`HEADER`).
     """
     rows = dialect.read(lines, strict=True)
     width, is_first = 0, True
     header: list[str] = []
+    whole = _WholeLines(lines, dialect)
     while True:
         lines.begin()
         try:
@@ -412,12 +416,76 @@ def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> It
         row = [] if is_first and delimiter_named("".join(lines.row)) == dialect.delimiter else row
         is_first = is_first and row == []
         if row and not isinstance(row, Reject):
+            row = whole.join(row) if header else row
+        if row and not isinstance(row, Reject):
             if len(header) > 1 and row[-1] == header[-1] and _names_again(row, header, dialect):
-                row = []
-            header = header or row
+                row = Reject(
+                    HEADER, "the names of the columns again, as where tables were joined", _excerpt(lines.row[0])
+                )
+            elif not header:
+                header = row
+                whole.begin(row)
         if row or with_blank:
             width = width or (0 if isinstance(row, Reject) else len(row))
             yield row
+
+
+class _WholeLines:
+    """Joins a row with what follows it, where it was cut at a line end that is none in this table.
+
+    A lone carriage return in a table whose lines end in line feeds is part of a value, and so is a lone line feed in
+    one whose lines end in both, if only that gives the row as many fields as the header has. Linear: a line is tried
+    once.
+    """
+
+    def __init__(self, lines: Lines, dialect: Dialect) -> None:
+        self._lines, self._dialect = lines, dialect
+        self._width, self._end, self._is_tried = 0, "", False
+
+    def begin(self, header: list[str]) -> None:
+        """Take the number of fields and the line end from the header, which was read last."""
+        last = self._lines.row[-1]
+        self._width, self._end = len(header), next((end for end in ("\r\n", "\n") if last.endswith(end)), "")
+
+    def join(self, row: list[str]) -> list[str] | Reject:
+        """Return the row that was read last, or the one of the whole line that it begins."""
+        last, count = self._lines.row[-1], len(self._lines.row)
+        if not self._end or self._width == 1 or last.endswith(self._end):  # where each line has one field, all are rows
+            self._is_tried = False
+            return row
+        if self._is_tried or len(row) > self._width or not last.endswith(("\r", "\n")):
+            return row
+        if (joined := self._read_on(len(row))) is not None:
+            return joined
+        self._is_tried = True
+        lines = len(self._lines.row) - count
+        if self._lines.give_back(count):
+            return row
+        return Reject("malformed", f"a line end inside a line; {lines:,} lines are skipped", _excerpt(last))
+
+    def _read_on(self, fields: int) -> list[str] | None:
+        """Return the row of the line that begins with some fields; None if it is no row of this table."""
+        quote, is_blank = self._dialect.quote, True
+        is_quoted = quote != "" and any(quote in line for line in self._lines.row)
+        try:
+            for line in self._lines:
+                fields += line.count(self._dialect.delimiter)
+                is_quoted |= quote != "" and quote in line
+                is_blank &= not line.strip()
+                if line.endswith(self._end) or (fields > self._width and not is_quoted):
+                    break
+        except _LongRowError:
+            return None
+        text = "".join(self._lines.row)
+        end = self._end if text.endswith(self._end) else ""
+        marks = [mark for code in range(0xFDD0, 0xFDF0) if (mark := chr(code)) not in text]
+        if is_blank or len(marks) < 2 or (not end and text.endswith(("\r", "\n"))):  # noqa: PLR2004
+            return None
+        body = text.removesuffix(end).replace("\r", marks[0]).replace("\n", marks[1])
+        joined = _read_line(body + end, self._dialect)
+        if joined is None or len(joined) != self._width:
+            return None
+        return [cell.replace(marks[0], "\r").replace(marks[1], "\n") for cell in joined]
 
 
 def _names_again(row: list[str], header: list[str], dialect: Dialect) -> bool:

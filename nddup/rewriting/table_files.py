@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from nddup.errors import first_line
 from nddup.reading.chats import with_texts
-from nddup.reading.csv_rows import Lines, column_names, dialect_of, read_rows
+from nddup.reading.csv_rows import HEADER, Lines, column_names, dialect_of, read_rows
 from nddup.reading.decoding import EACH_BYTE, take_marks
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject, Value
@@ -87,7 +87,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
             continue
         tags = verdict if isinstance(verdict, Tags) else None
         cells = "" if isinstance(row, Reject) else tag_row(tags, dialect, len(verdicts.names))
-        yield source.append(raw, cells)
+        yield source.append(raw, names if isinstance(row, Reject) and row.reason == HEADER else cells)
     if lines.stopped:
         reader.next()
     reader.require_all(verdicts.count)

@@ -9,6 +9,7 @@ from nddup.engines.engine import Engine, EngineTable
 from nddup.errors import NddupError
 from nddup.ground.shown import counted, spell_size
 from nddup.reading.containers import KNOWN_BINARY
+from nddup.reading.csv_rows import HEADER
 from nddup.reading.outcomes import EMPTY
 from nddup.scanning.collection import Collection
 from nddup.settings.schema import InputConfig
@@ -20,9 +21,9 @@ UNREADABLE = "unreadable"
 READ = (REPEATED, "short", TAKEN_OUT)
 """The reject reasons of records that were read: a file of nothing else is no file without a document."""
 
-NO_DOCUMENTS = ("not text", "revisit", "status", TAKEN_OUT)
+NO_DOCUMENTS = ("not text", "revisit", "status", HEADER, TAKEN_OUT)
 """The reject reasons of records that hold no document: the images, scripts, redirects and error pages of a crawl,
-repeated fetches of what was never found, and what the user takes out."""
+repeated fetches of what was never found, headers of joined tables, and what the user takes out."""
 
 NAMED_FILES = 3
 """Maximum number of files that a message names."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nddup.embedded.run import run_locally
 from nddup.errors import ConfigError
 from nddup.reading.containers import container_head, read_container
-from nddup.reading.csv_rows import Dialect, find_dialect
+from nddup.reading.csv_rows import HEADER, Dialect, find_dialect
 from nddup.reading.outcomes import Record, Reject
 from nddup.settings.load import build_config
 
@@ -166,12 +166,49 @@ def test_such_a_table_is_written_again_to_the_byte(tmp_path: Path, name: str, ro
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_joined_tables_name_their_columns_again(tmp_path: Path, mark: str) -> None:
-    """The header of an appended table is no document, and not kept; a value of an only column may be its name."""
-    data = f'id,text\n1,one\n{mark}"id",text\r\n2,two\n3,text\nid,text\n4,text\n'
-    assert texts(read(data)) == ["one", "two", "text", "text"]
+    """The header of an appended table is no document but a reject; a value of an only column may be its name."""
+    again = f'{mark}"id",text\r\n'
+    data = f"id,text\n1,one\n{again}2,two\n3,text\nid,text\n4,text\n"
+    assert texts(read(data)) == ["one", f"[{HEADER}]", "two", "text", f"[{HEADER}]", "text"]
     assert texts(read("text\na\ntext\n")) == ["a", "text"]
 
     (tmp_path / "in.csv").write_bytes(data.encode())
-    settings = {"shingle": {"length": 1}, "output": {"report": False, "kept": "as-input"}}
+    settings = {"shingle": {"length": 1}, "input": {"max_rejects": 0.0}}
+    settings["output"] = {"report": False, "kept": "as-input", "tagged": "as-input"}
     run_locally([str(tmp_path / "in.csv")], str(tmp_path / "out"), build_config(settings, origin="test"))
     assert (tmp_path / "out" / "kept" / "in.csv").read_text() == "id,text\n1,one\n2,two\n3,text\n"
+    assert pq.read_table(tmp_path / "out" / "rejects")["record"].to_pylist() == [2, 5]
+    tagged = (tmp_path / "out" / "tagged" / "in.csv").read_bytes().decode()
+    assert len(texts(read(tagged))) == len(texts(read(data)))
+
+
+CUT = {
+    "a lone return": ("id,text\n1,one\rtwo\n2,three\n", ["one\rtwo", "three"]),
+    "in the first column": ("text,id\none\rtwo,1\nthree,2\n", ["one\rtwo", "three"]),
+    "at the end of the file": ("id,text\n1,one\r\rtwo", ["one\r\rtwo"]),
+    "beside a quoted value": ('id,text,a\n1,one\rtwo,"x,\ry"\n2,three,\n', ["one\rtwo", "three"]),
+    "a lone feed": ("id,text\r\n1,one\ntwo\r\n2,three\r\n", ["one\ntwo", "three"]),
+    "of tabs": ('id\ttext\n1\tone "\rtwo\n2\tthree\n', ['one "\rtwo', "three"]),
+    "rows of another system": ("id,text\n1,one\r2,two\r3,three\r", ["one", "two", "three"]),
+    "rows of both": ("id,text\r\n1,one\n2,two\n3,three\r\n", ["one", "two", "three"]),
+    "a return too many": ("text,id\none,1\r\r\ntwo,2\r\r\n", ["one", "two"]),
+    "one column": ("text\none\rtwo\nthree\n", ["one", "two", "three"]),
+    "returns alone": ("id,text\r1,one\r2,two\r", ["one", "two"]),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_line_end_of_another_kind_cuts_no_row(name: str) -> None:
+    """It is part of a value where only that gives the row its fields, else a line end, as it was."""
+    data, expected = CUT[name]
+    found = read(data, "a.tsv" if "\t" in data else "a.csv")
+
+    assert texts(found) == expected
+
+
+def test_many_such_line_ends_cost_no_more_than_the_rows() -> None:
+    """What is no row as a whole is read by its parts, once."""
+    parts = "".join(f"{at},text {at}\r" for at in range(5_000)) + "x\r" * 5_000 + "1,2,3\n"
+    found = read("id,text\n" + parts + "7,end\n")
+
+    assert texts(found) == [*(f"text {at}" for at in range(5_000)), *["[malformed]"] * 5_001, "end"]
