@@ -232,18 +232,18 @@ def find_files(files: Files, inputs: list[str], options: InputOptions, *, batche
     seen |= _look_at_all(files, inputs, looked, partial(inspect_head, options=options, together=len(looked)))
     skipped = {file.path for file in assets}
     seen_files = [(file, seen[file.path]) for file in listing.files if file.path not in skipped]
-    read = [(file, found) for file, found in seen_files if isinstance(found, HeadFound)]
-    unread = [(file, found) for file, found in seen_files if isinstance(found, HeadError)]
+    read = [(file, inspected) for file, inspected in seen_files if isinstance(inspected, HeadFound)]
+    unread = [(file, inspected) for file, inspected in seen_files if isinstance(inspected, HeadError)]
 
-    unknown = next((f"{file.path}: {found.detail}" for file, found in unread if found.is_unknown), None)
+    unknown = next((f"{file.path}: {inspected.detail}" for file, inspected in unread if inspected.is_unknown), None)
     if unknown and not read:
         raise ConfigError(unknown)
-    heads = [(file, found.head) for file, found in read]
+    heads = [(file, inspected.head) for file, inspected in read]
     require_paths(files, heads, id_=options.id, content=options.content)
     require_columns(files, heads, content=options.content)
     groups = _group(read, options.max_expansion)
-    told = tuple((file.source, found.reason, found.detail) for file, found in unread)
-    return Collection(groups, told, listing, tuple(assets))
+    refusals = tuple((file.source, inspected.reason, inspected.detail) for file, inspected in unread)
+    return Collection(groups, refusals, listing, tuple(assets))
 
 
 def _look_at_assets(files: Files, inputs: list[str], listing: Listing, options: InputOptions) -> dict[str, Seen]:
@@ -263,7 +263,7 @@ def _look_at_all(files: Files, inputs: list[str], listed: Sequence[InputFile], l
 
 def _group(read: Sequence[tuple[InputFile, HeadFound]], max_expansion: int) -> tuple[Group, ...]:
     groups: dict[tuple[FileHead, bool], list[ListedFile]] = {}
-    together = sum(found.compression != "" or found.head.format.files.is_packed for _, found in read)
+    together = sum(inspected.compression != "" or inspected.head.format.files.is_packed for _, inspected in read)
     for file, (head, compression, open_end) in read:
         is_whole = compression != "" or not can_cut(file.path, head)
         groups.setdefault((head, is_whole), []).append(
@@ -299,10 +299,10 @@ def limit_collection(reader: PartReader, collection: Collection, most: int, limi
             left -= 1
             continue
         head, entry = known[file.source]
-        found = sum(1 for _ in islice(_records_of(reader, entry, head, limits), left + 1))
-        if found > left:
+        count = sum(1 for _ in islice(_records_of(reader, entry, head, limits), left + 1))
+        if count > left:
             cut = entry._replace(records=left)
-        left -= max(found, 1)
+        left -= max(count, 1)
 
     sources = {file.source for file in kept}
     first = replace(collection.only(sources), listing=replace(collection.listing, files=tuple(kept)))

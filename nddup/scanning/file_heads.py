@@ -280,8 +280,8 @@ def _begins_as_named(files: PartReader, file: InputFile, options: InputOptions) 
     start = files.read_part(file.path, 0, PAGE_BYTES)
     if not start or compression_of(start):
         return False
-    found = container_head(start, file.source, options.format, {})
-    return found is not None and found.format.kind == "html"
+    head = container_head(start, file.source, options.format, {})
+    return head is not None and head.format.kind == "html"
 
 
 def _not_understood(file: InputFile, raw: bytes, error: FormatError, options: InputOptions) -> Seen:
@@ -365,9 +365,9 @@ def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
     archive = {"statuses": None if isinstance(options.statuses, str) else tuple(options.statuses)}
     if (
         options.record is None
-        and (found := container_head(start, name, options.format, paths | table | archive)) is not None
+        and (container := container_head(start, name, options.format, paths | table | archive)) is not None
     ):
-        return found
+        return container
     try:
         head = read_head(start, format=options.format, record=options.record, **paths)  # type: ignore[arg-type]
         if head.is_by_line and is_text_name(name) and not (options.format or are_lines(start, head)):

@@ -60,9 +60,9 @@ def require_paths(
     for file, head in islice((pair for pair in files if not pair[1].format.files.holds), FILES):
         if not waiting:
             return
-        found = _found_in(reader, file, head, waiting)
-        if found is not None:
-            waiting = {name: path for name, path in waiting.items() if name not in found}
+        names = _found_in(reader, file, head, waiting)
+        if names is not None:
+            waiting = {name: path for name, path in waiting.items() if name not in names}
             seen = seen or f"{file.source} has {', '.join(fields_of(reader, file, head)) or 'none'}"
 
     if waiting and seen:
@@ -113,14 +113,14 @@ def require_policy(
     for file, head in islice((pair for pair in files if _has_columns(*pair)), FILES):
         has_own = head.format.files.has_columns
         fields = [*(fields_of(reader, file, head) if has_own else []), *columns_of(file.source)]
-        found = {at for at in waiting if paths[at] in columns_of(file.source)}
+        places = {at for at in waiting if paths[at] in columns_of(file.source)}
         if head.format.files.is_columnar:
-            found |= {at for at in waiting if paths[at] in fields}
+            places |= {at for at in waiting if paths[at] in fields}
         elif has_own:
             records = [one for one in read_first(reader, file, head) if isinstance(one, Record)]
-            found |= {at for at in waiting if any(one.policy[at] is not None for one in records)}
+            places |= {at for at in waiting if any(one.policy[at] is not None for one in records)}
             is_hidden |= not records  # a first record that is longer than a start, or damaged, tells nothing
-        waiting = {at: None for at in waiting if at not in found}
+        waiting = {at: None for at in waiting if at not in places}
         seen = seen or f"; {file.source} has {', '.join(fields) or 'none'}"
         if not waiting:
             return
@@ -143,11 +143,14 @@ def _found_in(reader: PartReader, file: InputFile, head: FileHead, paths: Mappin
         return {name for name, wanted in parts.items() if wanted <= set(columns)} if columns else None
 
     # A damaged start says nothing about the paths.
-    found = read_first(reader, file, head)
-    told = [record for record in found if isinstance(record, Record) or record.reason == "no content"]
-    if not told:
+    records = read_first(reader, file, head)
+    readable = [record for record in records if isinstance(record, Record) or record.reason == "no content"]
+    if not readable:
         return None
-    has = {"id": any(record.doc_id for record in told), "content": any(isinstance(record, Record) for record in told)}
+    has = {
+        "id": any(record.doc_id for record in readable),
+        "content": any(isinstance(record, Record) for record in readable),
+    }
     return {name for name, is_there in has.items() if is_there}
 
 
@@ -178,8 +181,8 @@ def _tells_apart(reader: PartReader, file: InputFile, head: FileHead, name: str)
     """Return whether a field has another value in each of the first records; true for Parquet, which is not read."""
     if head.format.files.is_columnar:
         return True
-    found = read_first(reader, file, replace(head, format=replace(head.format, id=name)))
-    ids = [record.doc_id for record in found if isinstance(record, Record)]
+    records = read_first(reader, file, replace(head, format=replace(head.format, id=name)))
+    ids = [record.doc_id for record in records if isinstance(record, Record)]
     return None not in ids and len(set(ids)) == len(ids)
 
 
@@ -188,9 +191,9 @@ def read_first(reader: PartReader, file: InputFile, head: FileHead) -> list[Reco
     raw = reader.read_part(file.path, 0, START_BYTES)
     start = expand_head(raw, START_BYTES)
     stored = StoredFile(file.source, "", len(start), partial(io.BytesIO, start))
-    found = [record for record, _ in islice(read_file(stored, head, START_BYTES), RECORDS + 1)]
+    records = [record for record, _ in islice(read_file(stored, head, START_BYTES), RECORDS + 1)]
     is_whole = len(raw) == file.size and len(start) < START_BYTES
-    return found if is_whole and len(found) <= RECORDS else found[:-1]
+    return records if is_whole and len(records) <= RECORDS else records[:-1]
 
 
 def fields_of(reader: PartReader, file: InputFile, head: FileHead) -> list[str]:

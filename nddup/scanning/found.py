@@ -56,11 +56,11 @@ class Consumer(Protocol):
     def table(self) -> Table:
         """The table whose rows it makes."""
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield the rows of one task.
 
         Args:
-            found: everything the task reads, one list at a time, in order.
+            lists: everything the task reads, one list at a time, in order.
             head: the head that all files of the task share; None for texts passed in (`given_texts`).
         """
 
@@ -89,23 +89,23 @@ def _or_column(columns: Mapping[str, str | None], value: str | None, path: str) 
     return columns.get(named) if value is None else value
 
 
-def in_batches(found: Iterable[LocatedRecord], declared: Format) -> Iterator[list[LocatedRecord]]:
+def in_batches(records: Iterable[LocatedRecord], declared: Format) -> Iterator[list[LocatedRecord]]:
     """Group records in lists of at most `BATCH_RECORDS` records and about `BATCH_BYTES` of content; none is empty.
 
     They get what the format takes from the names of their files (`with_source`).
     """
     is_named = declared.prefixes_ids or bool(declared.policy)
-    held: list[LocatedRecord] = []
+    batch: list[LocatedRecord] = []
     size = 0
-    for one in found:
-        held.append(one._replace(record=with_source(one.record, one.source, declared)) if is_named else one)
+    for one in records:
+        batch.append(one._replace(record=with_source(one.record, one.source, declared)) if is_named else one)
         size += sum(map(len, one.record.fields)) if isinstance(one.record, Record) else 0
-        if size >= BATCH_BYTES or len(held) >= BATCH_RECORDS:
-            yield held
-            held, size = [], 0
+        if size >= BATCH_BYTES or len(batch) >= BATCH_RECORDS:
+            yield batch
+            batch, size = [], 0
 
-    if held:
-        yield held
+    if batch:
+        yield batch
 
 
 @dataclass(frozen=True)

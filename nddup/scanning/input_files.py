@@ -155,8 +155,8 @@ def path_columns(folder: str) -> Mapping[str, str | None]:
         >>> path_columns("in/lang=en/day=2024%2D05"), path_columns("lang=__HIVE_DEFAULT_PARTITION__")
         ({'lang': 'en', 'day': '2024-05'}, {'lang': None})
     """
-    found = [name for name in map(_COLUMN.fullmatch, folder.split("/")) if name]
-    return {unquote(name[1]): None if name[2] == NO_VALUE else unquote(name[2]) for name in found}
+    matches = [name for name in map(_COLUMN.fullmatch, folder.split("/")) if name]
+    return {unquote(name[1]): None if name[2] == NO_VALUE else unquote(name[2]) for name in matches}
 
 
 def columns_of(source: str) -> Mapping[str, str | None]:
@@ -318,17 +318,22 @@ class Placed(NamedTuple):
 
 
 def make_listing(
-    found: Mapping[str, Placed], skipped: Iterable[tuple[str, str]], repeated: Iterable[str], tables: Iterable[str] = ()
+    placed: Mapping[str, Placed],
+    skipped: Iterable[tuple[str, str]],
+    repeated: Iterable[str],
+    tables: Iterable[str] = (),
 ) -> Listing:
     """Name the files found, by how the engine opens them, and sort them by their names.
 
     An INPUT inside a table of Hive is named from the folder of the table on: its records keep their columns.
     """
-    if not all(place.beside or ASSET.fullmatch(place.path) for place in found.values()):
-        skipped = [*skipped, *((place.beside, BESIDE_WHY) for place in found.values() if place.beside)]
-        found = {path: place for path, place in found.items() if not place.beside}
-    sources = distinct_sources({path: (_above_columns(place.base), place.path) for path, place in found.items()})
-    files = [InputFile(path, sources[path], place.size, place.modified, place.version) for path, place in found.items()]
+    if not all(place.beside or ASSET.fullmatch(place.path) for place in placed.values()):
+        skipped = [*skipped, *((place.beside, BESIDE_WHY) for place in placed.values() if place.beside)]
+        placed = {path: place for path, place in placed.items() if not place.beside}
+    sources = distinct_sources({path: (_above_columns(place.base), place.path) for path, place in placed.items()})
+    files = [
+        InputFile(path, sources[path], place.size, place.modified, place.version) for path, place in placed.items()
+    ]
     files.sort(key=lambda file: file.source.encode())
     return Listing(tuple(files), tuple(sorted(skipped)), tuple(repeated), tuple(tables))
 

@@ -102,12 +102,12 @@ def scan_part(part: FilePart, head: FileHead, consumer: Consumer, limits: Record
 
     Cost: the bytes of the part, and those up to the first separator after it.
     """
-    found: Iterator[Sequence[LocatedRecord]]
+    lists: Iterator[Sequence[LocatedRecord]]
     if plain_keys(head) is not None:
-        found = read_blocks(_lines_in(part, head, limits.max_record), head, limits.max_record)
+        lists = read_blocks(_lines_in(part, head, limits.max_record), head, limits.max_record)
     else:
-        found = in_batches(read_part(part, head, limits.max_record), head.format)
-    yield from consumer.batches(found, head)
+        lists = in_batches(read_part(part, head, limits.max_record), head.format)
+    yield from consumer.batches(lists, head)
 
 
 def _lines_in(part: FilePart, head: FileHead, max_record: int) -> Iterator[tuple[str, int, Bytes | Reject]]:
@@ -159,18 +159,18 @@ def find_separator(file: BinaryIO, start: int, separator: bytes, unit: int = 1) 
     Cost: reads up to the separator, in pieces of `PIECE` bytes. Memory: two pieces.
     """
     file.seek(start)
-    held, offset = b"", start  # offset: place of held[0] in the file
+    window, offset = b"", start  # offset: place of window[0] in the file
     while piece := file.read(PIECE):
-        held += piece
-        at = held.find(separator)
+        window += piece
+        at = window.find(separator)
         while at >= 0 and (offset + at) % unit:
-            at = held.find(separator, at + 1)
+            at = window.find(separator, at + 1)
         if at >= 0:
             return offset + at
 
         tail = len(separator) - 1  # bytes in which a separator may begin that continues in the next piece
-        offset += max(0, len(held) - tail)
-        held = held[-tail:] if tail else b""
+        offset += max(0, len(window) - tail)
+        window = window[-tail:] if tail else b""
     return None
 
 
@@ -231,7 +231,7 @@ def _document(
         chat = parse_json(b'{"turns":' + turns + b"}", TURNS)
         if not isinstance(chat, Record):
             return Reject("no text", "no turn of the chat has a text", start, name)
-        told = [*given, *((field, None) for field in chat.fields)]
-        return make_record(name, None, told, start=start, replaced=chat.replaced, policy=known, unread=chat.unread)
+        fields = [*given, *((field, None) for field in chat.fields)]
+        return make_record(name, None, fields, start=start, replaced=chat.replaced, policy=known, unread=chat.unread)
     is_null = Reject("no text", "the text is null", start, name)
     return make_record(name, None, given, start=start, policy=known) if given else is_null

@@ -36,15 +36,15 @@ class Counts:
 
     table: ClassVar[Table] = COUNTED
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield COUNTED, one batch per list."""
         del head
-        for some in found:
-            if isinstance(some, Block):
-                lasts = np.array([high - 1 for _, high in some.parts])
-                source, split, seq = some.source.take(pa.array(lasts)), some.split[lasts], some.seq[lasts]
+        for records in lists:
+            if isinstance(records, Block):
+                lasts = np.array([high - 1 for _, high in records.parts])
+                source, split, seq = records.source.take(pa.array(lasts)), records.split[lasts], records.seq[lasts]
             else:
-                places = [(one.source, one.split, one.seq) for one in some]
+                places = [(one.source, one.split, one.seq) for one in records]
                 source, split, seq = (np.array(column) for column in zip(*places, strict=True))
             yield COUNTED.batch([pa.array(source, pa.string()), pa.array(split), pa.array(seq + 1)])
 
@@ -55,13 +55,13 @@ class Columns:
 
     table: ClassVar[Table] = COLUMN_VALUES
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield COLUMN_VALUES, one batch per list."""
         del head
-        for some in found:
+        for records in lists:
             rows = [
                 (one.source, one.split, one.seq, getattr(one.record, "reason", None), one.record.policy or None)
-                for one in some
+                for one in records
             ]
             columns = zip(zip(*rows, strict=True), COLUMN_VALUES.arrow, strict=True)
             yield COLUMN_VALUES.batch([pa.array(column, field.type) for column, field in columns])
@@ -81,11 +81,11 @@ class Contents:
     form: str = "jsonl"
     table: ClassVar[Table] = CONTENTS
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield CONTENTS, one batch per list."""
         encoding = head.encoding if head is not None and head.format.kind == "jsonl" else None
-        for some in found:
-            read = [one for one in some if isinstance(one.record, Record)]
+        for records in lists:
+            read = [one for one in records if isinstance(one.record, Record)]
             texts = [self._spell(one.record) for one in read if isinstance(one.record, Record)]
             lines = [one.chunk.decode(encoding, "replace").strip() if encoding else None for one in read]
             columns = {
@@ -122,12 +122,12 @@ class Texts:
     places: Places | None = None
     table: ClassVar[Table] = FOUND_TEXTS
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield FOUND_TEXTS, one batch per list; a batch may be empty."""
         del head
-        for some in found:
+        for records in lists:
             sources, marks, texts = [], [], []
-            plain, others = divide(some, self.rule, self.places)
+            plain, others = divide(records, self.rule, self.places)
             for source, text in zip(*plain, strict=True):
                 fingerprint = fingerprint_bytes(text)
                 if self.fingerprints is None or fingerprint in self.fingerprints:
@@ -173,11 +173,11 @@ class Tokens:
     places: Places | None = None
     table: ClassVar[Table] = TOKENS
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield TOKENS, one batch per list; a batch may be empty."""
         del head
-        for some in found:
-            (_, texts), others = divide(some, self.rule, self.places)
+        for records in lists:
+            (_, texts), others = divide(records, self.rule, self.places)
             wanted = self.contents
             if wanted is not None and self.places is None:
                 texts = [text for text in texts if fingerprint_bytes(text) in wanted]
@@ -187,8 +187,8 @@ class Tokens:
                 if isinstance(one.record, Record) and (wanted is None or content_fingerprint(one.record) in wanted)
             ]
             rows, marks = self._read(*join_encoded(texts))
-            lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
-            yield TOKENS.batch([pa.array(marks, pa.binary()), lists])
+            ids = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
+            yield TOKENS.batch([pa.array(marks, pa.binary()), ids])
 
     def _read(self, data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> tuple[Ragged, list[bytes]]:
         from nddup.sketching.recipe import make_sketches  # noqa: PLC0415 - `check` and `show` make no sketches
@@ -264,14 +264,14 @@ def choose_documents(rows: Iterable[Any], sizes: Mapping[str, int], *, most: int
     files: set[str] = set()
     taken, beyond = [], 0
     for cluster, members in groupby(sorted(rows, key=order), key=lambda row: row["cluster_id"]):
-        found = {row["doc_id"]: (row["source"], bytes(row["content_fingerprint"])) for row in members}
-        wider = files | {source for source, _ in found.values()}
-        if len(documents.keys() | found.keys()) > most:
+        chosen = {row["doc_id"]: (row["source"], bytes(row["content_fingerprint"])) for row in members}
+        wider = files | {source for source, _ in chosen.values()}
+        if len(documents.keys() | chosen.keys()) > most:
             continue
         if sum(sizes[source] for source in wider) > most_bytes:
             beyond += 1
             continue
-        documents |= found
+        documents |= chosen
         files = wider
         taken.append(cluster)
     return TextChoice(documents, taken, beyond)

@@ -110,8 +110,8 @@ class Block(Sequence[LocatedRecord]):
 
     def last_good(self) -> LocatedRecord | None:
         """Return the last record that is no reject; None for none."""
-        found = (self.locate(row) for row in reversed(range(len(self))))
-        return next((one for one in found if isinstance(one.record, Record)), None)
+        records = (self.locate(row) for row in reversed(range(len(self))))
+        return next((one for one in records if isinstance(one.record, Record)), None)
 
     def plain_rows(self, rule: TextRule) -> NDArray[np.bool_]:
         """Return which records have their plain text in `read`: those that are plain, without markup by this rule.
@@ -254,17 +254,17 @@ class PlainTexts(NamedTuple):
 
 
 def divide(
-    some: Sequence[LocatedRecord], rule: TextRule, places: Places | None = None
+    records: Sequence[LocatedRecord], rule: TextRule, places: Places | None = None
 ) -> tuple[PlainTexts, list[LocatedRecord]]:
     """Return the plain records of a list, and the others; of a block only those at `places`, if these are given."""
-    if not isinstance(some, Block):
-        return PlainTexts([], []), list(some)
-    some = some if places is None else some.among(places)
-    is_plain = some.plain_rows(rule)
+    if not isinstance(records, Block):
+        return PlainTexts([], []), list(records)
+    records = records if places is None else records.among(places)
+    is_plain = records.plain_rows(rule)
     rows = np.flatnonzero(is_plain).tolist()
-    sources = some.source.filter(pa.array(is_plain)).to_pylist()
-    return PlainTexts(sources, [some.text(row) for row in rows]), [
-        some.locate(row) for row in np.flatnonzero(~is_plain).tolist()
+    sources = records.source.filter(pa.array(is_plain)).to_pylist()
+    return PlainTexts(sources, [records.text(row) for row in rows]), [
+        records.locate(row) for row in np.flatnonzero(~is_plain).tolist()
     ]
 
 
@@ -282,13 +282,13 @@ def cut_lines(stream: Stream, max_record: int) -> Iterator[Bytes | Reject]:  # n
 
     Memory: `max_record` and two pieces.
     """
-    held: list[bytes] = []  # of the line that is not read to its end
-    passed, start = 0, ""  # of a line that is too long: its bytes that are not held, and how it begins
+    pieces: list[bytes] = []  # of the line that is not read to its end
+    passed, start = 0, ""  # of a line that is too long: its bytes that are not kept, and how it begins
     while True:
         try:
             piece = stream.read(PIECE)
         except StoppedError as error:
-            yield Reject(error.reason, str(error), excerpt_of(b"".join(held)))
+            yield Reject(error.reason, str(error), excerpt_of(b"".join(pieces)))
             return
         if not piece:
             break
@@ -300,17 +300,17 @@ def cut_lines(stream: Stream, max_record: int) -> Iterator[Bytes | Reject]:  # n
                 yield too_large(passed, start)
                 passed = 0
         elif first:
-            yield b"".join([*held, piece[:first]])
-            held = []
+            yield b"".join([*pieces, piece[:first]])
+            pieces = []
         if end > first:
             yield memoryview(piece)[first:end]
         if not passed:
-            held.append(piece[end:])
-        if sum(map(len, held)) > max_record:
-            whole = b"".join(held)
-            passed, start, held = len(whole), excerpt(whole), []
+            pieces.append(piece[end:])
+        if sum(map(len, pieces)) > max_record:
+            whole = b"".join(pieces)
+            passed, start, pieces = len(whole), excerpt(whole), []
 
-    rest = b"".join(held)
+    rest = b"".join(pieces)
     if passed:
         yield too_large(passed, start)
     elif rest:
@@ -358,23 +358,23 @@ def read_blocks(
         Blocks of at least BLOCK_BYTES, except for the last; and lists of one reject. A reject `damaged` names the last
         good record of its file.
     """
-    numbering, held, last_good = _Numbering(), list[tuple[str, int, Bytes]](), None
+    numbering, lines, last_good = _Numbering(), list[tuple[str, int, Bytes]](), None
     for source, split, piece in chain(pieces, [("", 0, b"")]):
         if not isinstance(piece, Reject) and piece:
-            held.append((source, split, piece))
-            if sum(len(some) for _, _, some in held) < BLOCK_BYTES:
+            lines.append((source, split, piece))
+            if sum(len(line) for _, _, line in lines) < BLOCK_BYTES:
                 continue
-        if held:
-            block = _block_of(_lines_of(held), head, max_record, numbering)
-            held = []
+        if lines:
+            block = _block_of(_lines_of(lines), head, max_record, numbering)
+            lines = []
             if len(block):
                 yield block
             last_good = block.last_good() or last_good
             del block
         if isinstance(piece, Reject):
             is_same = last_good is not None and last_good.source == source
-            told = after_good(piece, last_good if is_same else None)
-            yield [LocatedRecord(source, split, numbering.next(source, split), told, b"")]
+            reject = after_good(piece, last_good if is_same else None)
+            yield [LocatedRecord(source, split, numbering.next(source, split), reject, b"")]
 
 
 def _lines_of(pieces: Sequence[tuple[str, int, Bytes]]) -> Lines:
@@ -408,8 +408,8 @@ def read_chunks(batches: Iterable[pa.RecordBatch], head: FileHead, max_record: i
         while low < len(value):
             high = max(low + 1, int(np.searchsorted(bounds, bounds[low] + BLOCK_BYTES, "right")) - 1)
             first, ends = bounds[low], bounds[low + 1 : high + 1] - bounds[low] - 1
-            some = Lines(data[first : bounds[high]], ends, source[low:high], split.to_numpy()[low:high])
-            block = _block_of(some, head, max_record, numbering)
+            lines = Lines(data[first : bounds[high]], ends, source[low:high], split.to_numpy()[low:high])
+            block = _block_of(lines, head, max_record, numbering)
             if len(block):
                 yield block
             low = high

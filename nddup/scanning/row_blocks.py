@@ -71,20 +71,20 @@ def read_row_blocks(
     Yields:
         Blocks of at least BLOCK_BYTES, except for those before a reject and the last; and lists of one reject.
     """
-    count, held, waiting, last_good = 0, list[Rows](), 0, None
-    for some in chain(limit_rows(read_rows(raw, head, max_record), raw, most), [None]):
-        if isinstance(some, Rows):
-            held.append(some)
-            waiting += some.batch.nbytes
+    count, tables, waiting, last_good = 0, list[Rows](), 0, None
+    for part in chain(limit_rows(read_rows(raw, head, max_record), raw, most), [None]):
+        if isinstance(part, Rows):
+            tables.append(part)
+            waiting += part.batch.nbytes
             if waiting < BLOCK_BYTES:
                 continue
-        if held:
-            rows = held[0]._replace(batch=pa.concat_batches([one.batch for one in held]))
+        if tables:
+            rows = tables[0]._replace(batch=pa.concat_batches([one.batch for one in tables]))
             block = RowBlock(rows, source, np.arange(count, count + rows.batch.num_rows), head, max_record)
-            count, held, waiting = count + len(block), [], 0
+            count, tables, waiting = count + len(block), [], 0
             yield block
             last_good = block.last_good() or last_good
             del rows, block
-        if isinstance(some, Reject):
-            yield [LocatedRecord(source, 0, count, after_good(some, last_good), b"")]
+        if isinstance(part, Reject):
+            yield [LocatedRecord(source, 0, count, after_good(part, last_good), b"")]
             count += 1

@@ -83,11 +83,11 @@ class SketchRecords:
     rule: SketchRule
     table: ClassVar[Table] = RECORDS
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield RECORDS, one batch per list."""
         del head
-        for some in found:
-            columns, texts = _read(some, self.rule)
+        for records in lists:
+            columns, texts = _read(records, self.rule)
             columns["unread_bytes"] = pc.add(columns["unread_bytes"], pa.array(unknown_bytes(*texts)))
             made, marks = _sketch_and_mark(*texts, self.rule)
             _reject_short(columns, texts, made, self.rule.min_tokens)
@@ -156,16 +156,16 @@ def _row_of(one: LocatedRecord, rule: SketchRule) -> _Row:
     )
 
 
-def _read(some: Sequence[LocatedRecord], rule: SketchRule) -> tuple[Columns, Texts]:
+def _read(records: Sequence[LocatedRecord], rule: SketchRule) -> tuple[Columns, Texts]:
     """Return the columns of RECORDS that are known before the sketches, and the texts."""
-    if isinstance(some, Block):
-        return _read_block(some, rule)
-    rows = [_row_of(one, rule) for one in some]
+    if isinstance(records, Block):
+        return _read_block(records, rule)
+    rows = [_row_of(one, rule) for one in records]
     columns = {name: pa.array([getattr(row, name) for row in rows], KINDS_OF[name]) for name in PLAIN}
     captures = [row.capture for row in rows]
     if any(captures):
-        told = [tuple(capture) if capture else NO_CAPTURE for capture in captures]
-        for name, values in zip(Capture._fields, zip(*told, strict=True), strict=True):
+        capture_rows = [tuple(capture) if capture else NO_CAPTURE for capture in captures]
+        for name, values in zip(Capture._fields, zip(*capture_rows, strict=True), strict=True):
             columns[name] = pa.array(values, KINDS_OF[name])
     else:
         columns |= _nulls(Capture._fields, len(rows))
@@ -224,12 +224,12 @@ def _reject_short(columns: Columns, texts: Texts, made: Sketches, min_tokens: in
     if not is_short.any():
         return
     data, bounds = texts
-    told = {name: columns[name].to_pylist() for name in ("reason", "detail", "excerpt")}
+    reasons = {name: columns[name].to_pylist() for name in ("reason", "detail", "excerpt")}
     for i in np.flatnonzero(is_short).tolist():
-        told["reason"][i] = "short"
-        told["detail"][i] = f"{made.n_tokens[i]} tokens, fewer than input.min_tokens"
-        told["excerpt"][i] = data[bounds[i] : bounds[i + 1]].tobytes().decode()[:EXCERPT_LENGTH]
-    columns |= {name: pa.array(values, pa.string()) for name, values in told.items()}
+        reasons["reason"][i] = "short"
+        reasons["detail"][i] = f"{made.n_tokens[i]} tokens, fewer than input.min_tokens"
+        reasons["excerpt"][i] = data[bounds[i] : bounds[i + 1]].tobytes().decode()[:EXCERPT_LENGTH]
+    columns |= {name: pa.array(values, pa.string()) for name, values in reasons.items()}
 
 
 def _lay_out(columns: Columns, made: Sketches, recipe: Recipe, marks: list[bytes] | None) -> pa.RecordBatch:
@@ -299,12 +299,12 @@ class WordCounter:
     min_tokens: int = 0
     table: ClassVar[Table] = TERMS
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield TERMS after everything has been read. Memory: that of `TermCounts`."""
         del head
         counts = TermCounts(self.words, least_tokens=self.min_tokens)
-        for some in found:
-            plain, others = divide(some, self.text)
+        for records in lists:
+            plain, others = divide(records, self.text)
             texts = [self.text.read_encoded(one.record).text for one in others if isinstance(one.record, Record)]
             texts += plain.texts
             counts.add(*join_encoded(texts))
@@ -347,25 +347,25 @@ def parse_chunks(
     if plain_keys(head) is not None:
         yield from read_chunks(batches, head, max_record)
         return
-    rows = (pair for some in _with_ends(batches) for pair in some)
-    found = (
+    rows = (pair for batch in _with_ends(batches) for pair in batch)
+    records = (
         LocatedRecord(source, split, seq, record, chunk)
         for (source, split), of_split in groupby(rows, key=lambda pair: (pair[0].source, pair[0].split))
         for seq, (record, chunk) in enumerate(parse_pieces(_cut(of_split, max_record), head, max_record, is_part=True))
     )
-    yield from in_batches(found, head.format)
+    yield from in_batches(records, head.format)
 
 
 def _with_ends(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[_ChunkRow, bool]]]:
     """Yield the rows, each with whether its split ends with it, as the next row, maybe in the next batch, decides."""
-    held: list[_ChunkRow] = []
+    waiting: list[_ChunkRow] = []
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in CHUNKS.names)
-        rows = [*held, *map(_ChunkRow, *columns)]
-        held = rows[-1:]
+        rows = [*waiting, *map(_ChunkRow, *columns)]
+        waiting = rows[-1:]
         yield [(row, (row.source, row.split) != (after.source, after.split)) for row, after in pairwise(rows)]
 
-    yield [(row, True) for row in held]
+    yield [(row, True) for row in waiting]
 
 
 def _cut(rows: Iterable[tuple[_ChunkRow, bool]], max_record: int) -> Iterator[Chunk | Reject]:

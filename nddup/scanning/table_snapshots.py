@@ -426,10 +426,10 @@ def _rows_left(
         return names, {row for batch in batches for row in zip(*_lists(batch, names), strict=True)}
 
     for task in tasks:
-        own = [at for at, one in enumerate(deletes) if _applies(one, task, sequences, metadata.specs())]
+        applied = [at for at, one in enumerate(deletes) if _applies(one, task, sequences, metadata.specs())]
         for batch in read(task, schema):
             rows = batch.select(target.names).cast(target)
-            for names, gone in map(values_of, own):
+            for names, gone in map(values_of, applied):
                 stays = [row not in gone for row in zip(*_lists(rows, names), strict=True)]
                 rows = rows.filter(pa.array(stays, pa.bool_()))
             yield rows

@@ -267,7 +267,7 @@ class _Walk:
         files, repeated = dict(self._copied), list(self._repeated)
         taken: dict[object, str] = {}
         named: set[str] = set()
-        for is_beside, _, _, base, path, real, status in sorted(self._found, key=lambda found: found[:4]):
+        for is_beside, _, _, base, path, real, status in sorted(self._found, key=lambda entry: entry[:4]):
             address = address_of(path)
             if address in named:
                 repeated += [] if is_beside else [uri_of(path)]
@@ -298,8 +298,8 @@ def _store_of(root: str) -> str | None:
         >>> _store_of("/hub/datasets--a--b/snapshots/5c1e/data"), _store_of("/data/snapshots")
         ('/hub/datasets--a--b/blobs', None)
     """
-    above, found, _ = root.partition("/snapshots/")
-    return f"{above}/blobs" if found and "--" in above.rpartition("/")[2] else None
+    above, separator, _ = root.partition("/snapshots/")
+    return f"{above}/blobs" if separator and "--" in above.rpartition("/")[2] else None
 
 
 def _root(text: str) -> tuple[str, str, os.stat_result]:

@@ -46,15 +46,17 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
     A file is opened when its turn comes, and closed before the next. Never raises, whatever a file holds.
     """
     in_blocks = are_blocks(head)
-    for is_whole, some in groupby(files, key=lambda file: in_blocks and file.records is None):
+    for is_whole, together in groupby(files, key=lambda file: in_blocks and file.records is None):
         if is_whole and head.format.files.is_columnar:
-            for file in some:
+            for file in together:
                 yield from _rows_in(file, head, max_record)
         elif is_whole:
-            yield from read_blocks((piece for file in some for piece in _lines_in(file, max_record)), head, max_record)
+            yield from read_blocks(
+                (piece for file in together for piece in _lines_in(file, max_record)), head, max_record
+            )
         else:
-            found = (one for file in some for one in _found_in(file, head, max_record))
-            yield from in_batches(found, head.format)
+            records = (one for file in together for one in _found_in(file, head, max_record))
+            yield from in_batches(records, head.format)
 
 
 def _rows_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Sequence[LocatedRecord]]:
@@ -84,12 +86,12 @@ def _found_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Loc
     """Yield the records of a file, numbered; if it is damaged, the reject names the last good record."""
     last_good = ""
     for seq, (record, chunk) in enumerate(islice(read_file(file, head, max_record), file.records)):
-        told = record
+        outcome = record
         if isinstance(record, Record):
             last_good = f"{seq + 1} ({record.doc_id})"
         elif record.reason == "damaged" and last_good:
-            told = replace(record, detail=f"{record.detail}; the last good record is {last_good}")
-        yield LocatedRecord(file.source, 0, seq, told, chunk)
+            outcome = replace(record, detail=f"{record.detail}; the last good record is {last_good}")
+        yield LocatedRecord(file.source, 0, seq, outcome, chunk)
 
 
 def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tuple[Record | Reject, bytes]]:

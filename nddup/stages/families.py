@@ -179,14 +179,14 @@ def name_others(ids: Sequence[str], used: Collection[str]) -> list[str]:
     Returns:
         (k,) names, all different, whatever the order of the families.
     """
-    taken, found = set(used), dict[str, str]()
+    taken, names = set(used), dict[str, str]()
     for one in sorted(ids):
         number = 2
         while f"{one}~{number}" in taken:
             number += 1
-        found[one] = f"{one}~{number}"
-        taken.add(found[one])
-    return [found[one] for one in ids]
+        names[one] = f"{one}~{number}"
+        taken.add(names[one])
+    return [names[one] for one in ids]
 
 
 def _rank(values: pa.Array) -> NDArray[np.int64]:
@@ -195,8 +195,8 @@ def _rank(values: pa.Array) -> NDArray[np.int64]:
     spelled = [value.encode() for value in encoded.dictionary.to_pylist()]
     ranks = np.empty(len(spelled), np.int64)
     ranks[sorted(range(len(spelled)), key=spelled.__getitem__)] = np.arange(len(spelled))
-    found: NDArray[np.int64] = ranks[np.asarray(encoded.indices)]
-    return found
+    places: NDArray[np.int64] = ranks[np.asarray(encoded.indices)]
+    return places
 
 
 def _take_free(names: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.bool_]:

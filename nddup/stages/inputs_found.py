@@ -47,15 +47,21 @@ def find_inputs(
             there are none.
         NddupError: if `input.limit` is set and a file cannot be read.
     """
-    found, most = find_files(files, inputs, config.input, batches=batches), config.input.limit
-    if config.keep.policy in DATED and not is_added and not any(head.format.kind == "warc" for _, head in found.files):
+    collection, most = find_files(files, inputs, config.input, batches=batches), config.input.limit
+    if (
+        config.keep.policy in DATED
+        and not is_added
+        and not any(head.format.kind == "warc" for _, head in collection.files)
+    ):
         raise ConfigError(
             f"keep.policy {config.keep.policy}: needs captures in WARC or ARC files; for another format name the column"
             " of its dates, such as keep.policy=[-date]"
         )
     if config.keep.read:
-        found = with_columns(files, found, config.keep.read, asked=name_readers(config.keep), is_added=is_added)
-    return found if most is None else limit_collection(files, found, most, record_limits(config))
+        collection = with_columns(
+            files, collection, config.keep.read, asked=name_readers(config.keep), is_added=is_added
+        )
+    return collection if most is None else limit_collection(files, collection, most, record_limits(config))
 
 
 def name_readers(keep: KeepConfig) -> str:
@@ -65,7 +71,7 @@ def name_readers(keep: KeepConfig) -> str:
 
 
 def with_columns(
-    files: Files, found: Collection, paths: tuple[str, ...], *, asked: str = "keep.policy", is_added: bool = False
+    files: Files, collection: Collection, paths: tuple[str, ...], *, asked: str = "keep.policy", is_added: bool = False
 ) -> Collection:
     """Return a collection whose records are read with the values of these columns, in place of any others.
 
@@ -76,10 +82,10 @@ def with_columns(
     Raises:
         ConfigError: for a column that no record at the start of any file has.
     """
-    found = replace(found, groups=tuple(_with_policy(group, paths) for group in found.groups))
+    collection = replace(collection, groups=tuple(_with_policy(group, paths) for group in collection.groups))
     if not is_added:
-        require_policy(files, found.files, paths, asked=asked)
-    return found
+        require_policy(files, collection.files, paths, asked=asked)
+    return collection
 
 
 def note_changes(sketch: SketchMetrics, files: Files, inputs: list[str], source: Collection) -> SketchMetrics:
@@ -157,12 +163,12 @@ def noted_inputs(folder: RunFolder) -> Mapping[str, Any]:
     Raises:
         NddupError: if it notes none.
     """
-    found = folder.read_json("_RUN.json").get("inputs")
-    if not isinstance(found, Mapping) or not are_texts(found.get("paths")) or not _are_files(found.get("files")):
+    inputs = folder.read_json("_RUN.json").get("inputs")
+    if not isinstance(inputs, Mapping) or not are_texts(inputs.get("paths")) or not _are_files(inputs.get("files")):
         raise NddupError(f"{folder.path}/_RUN.json: names no inputs")
-    if not _are_batches(found.get("batches")):
+    if not _are_batches(inputs.get("batches")):
         raise NddupError(f"{folder.path}/_RUN.json: names inputs as no run does")
-    return found
+    return inputs
 
 
 def _are_files(noted: object) -> bool:
@@ -245,42 +251,42 @@ def read_forced(files: Files, path: str | None) -> Forced | None:
         return None
     rows = read_list_of(files, path, "keep.force", lambda row: _word(row) is not None)
 
-    told: dict[str, str] = {}
+    words: dict[str, str] = {}
     for number, doc_id, word in _words(rows, path):
-        if told.setdefault(doc_id, word) != word:
+        if words.setdefault(doc_id, word) != word:
             raise ConfigError(f"keep.force {path}: line {number}: {doc_id!r} is both kept and removed")
-    return Forced.of(told)
+    return Forced.of(words)
 
 
-def _words(found: Rows, path: str) -> Iterator[tuple[int, str, str]]:
+def _words(table: Rows, path: str) -> Iterator[tuple[int, str, str]]:
     """Yield the number of each row that names a document, the id, and the word."""
-    if is_judged(found):
+    if is_judged(table):
         try:
-            yield from force_judged(found)
+            yield from force_judged(table)
         except ValueError as error:
             raise ConfigError(f"keep.force {path}: {error}") from error
         return
-    ids, word_at = _columns(found)
-    for place, (number, cells) in enumerate(found.rows):
+    ids, word_at = _columns(table)
+    for place, (number, cells) in enumerate(table.rows):
         pair = [cells[at] for at in (ids, word_at) if at < len(cells)]
-        word = _word(pair if found.names else cells, is_named=bool(found.names) and found.names[word_at] == "kept")
+        word = _word(pair if table.names else cells, is_named=bool(table.names) and table.names[word_at] == "kept")
         if word is not None:
             yield number, pair[0], word
-        elif not cells[0].startswith("#") and (place or found.names or len(cells) != _FIELDS):
+        elif not cells[0].startswith("#") and (place or table.names or len(cells) != _FIELDS):
             raise ConfigError(
                 f"keep.force {path}: line {number}: expected an id and kept or removed, such as `doc-1,kept`,"
                 f" got {','.join(cells)[:100]!r}"
             )
 
 
-def _columns(found: Rows) -> tuple[int, int]:
+def _columns(table: Rows) -> tuple[int, int]:
     """Return the places of the id and of the word: by their names, or the first that holds words, or the first two."""
-    ids = found.id_column or 0
-    if not found.names:
+    ids = table.id_column or 0
+    if not table.names:
         return 0, 1
-    others = [at for at in range(len(found.names)) if at != ids]
-    words = [at for at in others if any(_word(["", row.cells[at]]) for row in found.rows if at < len(row.cells))]
-    named = [at for at in others if found.names[at] == "kept"]
+    others = [at for at in range(len(table.names)) if at != ids]
+    words = [at for at in others if any(_word(["", row.cells[at]]) for row in table.rows if at < len(row.cells))]
+    named = [at for at in others if table.names[at] == "kept"]
     return ids, next(iter([*words, *named, *others]), ids)
 
 
@@ -291,9 +297,9 @@ def _word(row: Sequence[str], *, is_named: bool = False) -> str | None:
         row: of two cells.
         is_named: whether the word stands in the column `kept`, where it may be true or false, as in the table `keep`.
     """
-    said = row[1].strip().lower() if len(row) == _FIELDS else ""
-    said = {"true": "kept", "false": "removed"}.get(said, said) if is_named else said
-    return said if said in Forced._fields else None
+    word = row[1].strip().lower() if len(row) == _FIELDS else ""
+    word = {"true": "kept", "false": "removed"}.get(word, word) if is_named else word
+    return word if word in Forced._fields else None
 
 
 def know_forced(
@@ -313,8 +319,8 @@ def know_forced(
     named = [] if forced is None else [*forced.kept, *forced.removed]
     if forced is None or not named:
         return forced, []
-    found = find_ids(ask(), named)
-    unknown = sorted(one for one in named if one not in found)
+    stored = find_ids(ask(), named)
+    unknown = sorted(one for one in named if one not in stored)
     require_known("keep.force", unknown, len(unknown), len(named), all_known=all_known)
     words = {one: word for word, ids in forced._asdict().items() for one in ids}
-    return Forced.of(require_one("keep.force", words, {one: found.get(one, one) for one in named})), unknown
+    return Forced.of(require_one("keep.force", words, {one: stored.get(one, one) for one in named})), unknown

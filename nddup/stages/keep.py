@@ -175,14 +175,14 @@ class Replacing(NamedTuple):
     @property
     def fits(self) -> str:
         """The SQL condition that a document which is not forced out may lose what it loses, of a row of `SIDES`."""
-        found = ["true"]
+        conditions = ["true"]
         if self.least_containment is not None:
-            found.append(f"coalesce(s.likeness, 0) >= {self.least_containment!r}")
+            conditions.append(f"coalesce(s.likeness, 0) >= {self.least_containment!r}")
         if self.most_lost is not None:
             numerator, denominator = self.most_lost.numerator, self.most_lost.denominator
             lost = f"(s.shingles - s.common) * {denominator:d} <= s.shingles * CAST({numerator:d} AS BIGINT)"
-            found.append(f"coalesce({lost}, false)")
-        return f"({' AND '.join(found)})"
+            conditions.append(f"coalesce({lost}, false)")
+        return f"({' AND '.join(conditions)})"
 
     def sides(self, matches: str) -> str:
         """Return the SELECT of `SIDES` of a table."""
@@ -230,14 +230,16 @@ def _divide_by_value(engine: Engine, sides: str, fits: str, *, by_weight: bool) 
         each at most.
     """
     turned = {one: other for pair in DIRECTED.items() for one, other in (pair, pair[::-1])}
-    told = [f"CASE WHEN a.node > b.node THEN m.{turned.get(name, name)} ELSE m.{name} END AS {name}" for name in TOLD]
+    columns = [
+        f"CASE WHEN a.node > b.node THEN m.{turned.get(name, name)} ELSE m.{name} END AS {name}" for name in TOLD
+    ]
     before, other_before = ("-l.weight", "-o.weight") if by_weight else ("0", "0")
     half = FORCED_WEIGHT // 2
     engine.see("keyed", engine.answer(KEYED))
     engine.join("slotted", "keyed", GROUPS, key="slot_key", by="doc_id")
     engine.see("slots", engine.answer(SLOTS))
     engine.see("slot_heads", engine.answer(SLOT_HEADS))
-    engine.see("slot_matches", engine.answer(MATCHES.format(told=", ".join(told))))
+    engine.see("slot_matches", engine.answer(MATCHES.format(told=", ".join(columns))))
     ordered = IN_ORDER.format(sides=sides, fits=fits, half=half, before=before, other_before=other_before)
     engine.see("replaced", engine.answer(ordered, _replace_by_value, REPLACED, by=BY))
     engine.see("slot_graph", engine.answer(GRAPH.format(half=half)))
@@ -336,8 +338,8 @@ def count_kept(engine: Engine, order: Order, forced: Forced | None, *, by_loss: 
     counts = _count_unplaced(engine, order.read) if order.read else {}
     if forced is None and not by_loss:
         return counts
-    found: dict[str, Any] = engine.sql(FORCED.format(forced=FORCED_WEIGHT // 2)).to_pylist()[0]
-    return counts | found
+    forced_counts: dict[str, Any] = engine.sql(FORCED.format(forced=FORCED_WEIGHT // 2)).to_pylist()[0]
+    return counts | forced_counts
 
 
 def find_idle_globs(ask: Callable[[], Engine], prefer: Sequence[str] | None) -> list[str]:

@@ -218,7 +218,7 @@ def make_clusters(
     """
     threshold, asked, is_exact = plan.threshold_of(config), config.clusters, plan.kind_of(config.sketch).is_exact
     listed = list_false_components(engine, is_exact=is_exact)
-    found = {"false_components": save("false_components", listed, COUNTS["false_components"])}
+    tables = {"false_components": save("false_components", listed, COUNTS["false_components"])}
     least = max(threshold.least_size, asked.support or 0)
     naming = Naming(least, asked.max_listed, asked.mode, by_weight=threshold.is_containment, heavy=heavy)
     if MODES[asked.mode].follows_keep:
@@ -229,16 +229,16 @@ def make_clusters(
         save("named", name_sets(engine, naming))
     else:
         save("named", engine.answer("SELECT node FROM nodes LIMIT 0", no_rows, NAMED))
-    found["clusters"] = save("clusters", engine.answer(CLUSTERS), COUNTS["clusters"])
-    found["members"] = save("members", engine.answer(MEMBERS))
+    tables["clusters"] = save("clusters", engine.answer(CLUSTERS), COUNTS["clusters"])
+    tables["members"] = save("members", engine.answer(MEMBERS))
 
     counts = {"covered_components": 0, "pairs_below_support": 0}
-    counts |= {**found["false_components"].counts, **found["clusters"].counts}
+    counts |= {**tables["false_components"].counts, **tables["clusters"].counts}
     if counts["covered_clusters"]:
         counts |= engine.sql(COVERED).to_pylist()[0]
     if asked.support:
         counts |= engine.count("pairs", {"pairs_below_support": f"count_if(overlap < {asked.support})"})
-    return found, counts
+    return tables, counts
 
 
 def no_rows(batches: Batches) -> Batches:
@@ -274,8 +274,10 @@ def name_sets(engine: Engine, naming: Naming) -> EngineTable:
         their places and the nodes on node, and of the members on their set.
     """
     alone = ALONE.format(least_size=naming.least_size)
-    held = LIGHT if naming.heavy is None else HEAVY.format(heavy=naming.heavy)
-    engine.join("membership", "nodes", SETS_OF_NODES.format(places=PLACES, alone=alone) + held, key="node", by="doc_id")
+    members = LIGHT if naming.heavy is None else HEAVY.format(heavy=naming.heavy)
+    engine.join(
+        "membership", "nodes", SETS_OF_NODES.format(places=PLACES, alone=alone) + members, key="node", by="doc_id"
+    )
     in_order = IN_ORDER.format(
         set_id=SET_ID,
         places_of=" ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(COVERAGES)),
@@ -408,8 +410,8 @@ def _list_preferred(batch: pa.RecordBatch, is_header: NDArray[np.bool_]) -> dict
     order = np.lexsort((policy, before, numbers))  # stable: of equals, the smallest id stays first
     firsts = order[np.unique(numbers[order], return_index=True)[1]]
     names = members.column("name").take(pa.array(firsts)).to_pylist()
-    found = zip(before[firsts].tolist(), policy[firsts].tolist(), names, strict=True)
-    return dict(zip(numbers[firsts].tolist(), found, strict=True))
+    preferred = zip(before[firsts].tolist(), policy[firsts].tolist(), names, strict=True)
+    return dict(zip(numbers[firsts].tolist(), preferred, strict=True))
 
 
 def _cluster_rows(clusters: list[_Cluster]) -> pa.RecordBatch:

@@ -125,7 +125,7 @@ def make_run(  # noqa: PLR0913 - what the command line takes
         NddupError: if rejects exceed `input.max_rejects`, unreadable files exceed `input.max_unreadable`, or any
             other stated limit is passed. The folder then has no `_COMPLETE`.
     """
-    folder, said = engine.folder, partial(say, form=log_format)
+    folder, log = engine.folder, partial(say, form=log_format)
     with Steps("run", 2, is_quiet=log_format == "json") as steps:
         steps.begin("find the files and their formats")
         require_name(batch)
@@ -145,13 +145,13 @@ def make_run(  # noqa: PLR0913 - what the command line takes
         engine.prepare(steps, source)
 
     with folder:  # no other run works there meanwhile
-        if folder.start(**noted, overwrite=overwrite, resume=resume, say=said):
+        if folder.start(**noted, overwrite=overwrite, resume=resume, say=log):
             metrics = folder.open()
             read_stored(metrics["settings"], origin=f"{folder.path}/metrics.json")  # the summary is computed from them
         else:
             for line in (first_log_line, note_ids(engine.files, source.files)):
                 if line:
-                    said(line)
+                    log(line)
             with engine.attempt(source):
                 metrics = _make_all(engine, source, inputs, whole)
         _report(engine)
@@ -292,9 +292,9 @@ def _with_families(engine: RunEngine, sketched: Made, kept: Made) -> Made:
         return kept
     saved = engine.find("families")
     if saved is None:
-        told = engine.ask(documents=sketched.tables["documents"], keep=kept.tables["keep"])
-        saved = engine.put("families", list_families(told, asked.ledger, asked.ledger_places))
-        told.forget()
+        tables = engine.ask(documents=sketched.tables["documents"], keep=kept.tables["keep"])
+        saved = engine.put("families", list_families(tables, asked.ledger, asked.ledger_places))
+        tables.forget()
     return replace(kept, saved={**kept.saved, "families": saved})
 
 
@@ -321,19 +321,19 @@ def _sketch_metrics(source: EngineTable, made: Made, silent: Sequence[SilentFile
     return _counted(SketchMetrics, {"records": sum(rows.values())}, replace(made, counts=counts))
 
 
-def _write_lists(engine: RunEngine, found: RunTables) -> None:
+def _write_lists(engine: RunEngine, run_tables: RunTables) -> None:
     folder = engine.folder
     if engine.forced is not None:
         folder.write_text(FORCED_NOTE, engine.forced.dump())
-    engine.write_duplicates(found.clustered)
+    engine.write_duplicates(run_tables.clustered)
     if engine.config.output.context:
-        engine.write_context(found.sketched.made)
-    lexicon = found.stages.sketch.lexicon
+        engine.write_context(run_tables.sketched.made)
+    lexicon = run_tables.stages.sketch.lexicon
     if lexicon is not None:
         folder.write_text(NOTE, note_of(engine.config, lexicon))
 
 
-def _write_kept(engine: RunEngine, source: Collection, found: RunTables) -> None:
+def _write_kept(engine: RunEngine, source: Collection, run_tables: RunTables) -> None:
     """Write the kept documents, if they are requested and no earlier attempt has finished them."""
     folder, form, made = engine.folder, engine.config.output.kept, dependencies_of("kept", engine.config)
     if form == "none":
@@ -344,8 +344,8 @@ def _write_kept(engine: RunEngine, source: Collection, found: RunTables) -> None
     with engine.stage("output", StageMetrics) as stage:
         engine.progress.describe("kept")
         folder.clear("kept")
-        chosen = choose_kept(_ask(engine, found, "keep", "families"), engine.config)
-        written, expected = found.sketched.write_kept(source, chosen), found.stages.keep.kept
+        chosen = choose_kept(_ask(engine, run_tables, "keep", "families"), engine.config)
+        written, expected = run_tables.sketched.write_kept(source, chosen), run_tables.stages.keep.kept
         if written != expected:
             raise NddupError(f"{written} of {expected} kept documents were found again: the input changed meanwhile")
         if form == DELTA:
@@ -354,14 +354,14 @@ def _write_kept(engine: RunEngine, source: Collection, found: RunTables) -> None
         stage.notes.append(f"kept documents as {form}")
 
 
-def _rewrite(engine: RunEngine, source: Collection, found: RunTables) -> None:
+def _rewrite(engine: RunEngine, source: Collection, run_tables: RunTables) -> None:
     """Write the inputs without the removed documents, or with tags, as requested and not yet written."""
     folder = engine.folder
     waiting = missing_outputs(engine.config, folder)
     if not waiting:
         return
 
-    asked = _ask(engine, found, "documents", "rejects", "keep", "members", "families")
+    asked = _ask(engine, run_tables, "documents", "rejects", "keep", "members", "families")
     judged = judge_records(asked, engine.config)
     with engine.stage("output", StageMetrics) as stage, engine.hold(judged) as verdicts:
         for name in waiting:
@@ -373,11 +373,11 @@ def _rewrite(engine: RunEngine, source: Collection, found: RunTables) -> None:
             stage.notes.append(f"{name}/: {counted(written, 'record')} as they came")
 
 
-def _ask(engine: RunEngine, found: RunTables, *names: str) -> Engine:
-    return engine.ask(**{name: found.tables[name] for name in names if name in found.tables})
+def _ask(engine: RunEngine, run_tables: RunTables, *names: str) -> Engine:
+    return engine.ask(**{name: run_tables.tables[name] for name in names if name in run_tables.tables})
 
 
-def _name_families(engine: RunEngine, found: RunTables, path: str) -> None:
+def _name_families(engine: RunEngine, run_tables: RunTables, path: str) -> None:
     """Save the table `names`, unless an earlier attempt took it from the same run."""
     with engine.stage("output", StageMetrics) as stage:
         earlier = engine.open_earlier(path)
@@ -385,32 +385,32 @@ def _name_families(engine: RunEngine, found: RunTables, path: str) -> None:
         made_of = hashlib.sha256(made_of.encode()).hexdigest()[:32]
         saved = engine.find("names")
         if saved is None or saved.noted.get("made_of") != made_of:
-            asked = engine.ask(documents=found.tables["documents"], keep=found.tables["keep"])
+            asked = engine.ask(documents=run_tables.tables["documents"], keep=run_tables.tables["keep"])
             saved = engine.put("names", asked.answer(names_after(earlier, asked)), made_of=made_of)
             asked.forget()
         stage.notes.append(f"{saved.rows:,} names of families, by those of {path}")
 
 
-def _store_texts(engine: RunEngine, source: Collection, found: RunTables) -> TextsMetrics:
+def _store_texts(engine: RunEngine, source: Collection, run_tables: RunTables) -> TextsMetrics:
     """Save the table `texts`, unless it is there: the files of the chosen documents are read again."""
     with engine.stage("texts", TextsMetrics) as stage:
-        texts = engine.find("texts") or _read_chosen(engine, source, found)
-        rows_in = {"clusters": found.clustered.rows["clusters"]}
+        texts = engine.find("texts") or _read_chosen(engine, source, run_tables)
+        rows_in = {"clusters": run_tables.clustered.rows["clusters"]}
         metrics = TextsMetrics(rows_in=rows_in, rows_out={"texts": texts.rows}, **texts.noted)
         stage.done(metrics, f"{texts.rows:,} texts for the report")
     return stage.metrics
 
 
-def _read_chosen(engine: RunEngine, source: Collection, found: RunTables) -> Saved:
+def _read_chosen(engine: RunEngine, source: Collection, run_tables: RunTables) -> Saved:
     """Choose the documents that the report shows, and save their texts."""
     choice = TextChoice({}, [], 0)
     if stored_texts(engine.config):
         from nddup.stages.report_texts import choose_texts  # noqa: PLC0415 - not every run has a report
 
-        tables = {name: found.tables[name] for name in ("clusters", "members", "documents", "pairs")}
+        tables = {name: run_tables.tables[name] for name in ("clusters", "members", "documents", "pairs")}
         sizes = {file.source: file.size for file in source.listing.files}
         choice = choose_texts(engine.look(**tables), engine.config, sizes)
-    texts = found.sketched.read_texts(source, choice.documents)
+    texts = run_tables.sketched.read_texts(source, choice.documents)
     return engine.put("texts", texts, clusters=len(choice.clusters), beyond_files=choice.beyond_files)
 
 

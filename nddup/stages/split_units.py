@@ -151,10 +151,10 @@ def assign_batches(
     batches: Batches, *, names: Sequence[str], shares: Sequence[Fraction], seed: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield ASSIGNED from rows of `COUNTED`, in order."""
-    held = [batch for batch in batches if len(batch)]
-    if not held:
+    filled = [batch for batch in batches if len(batch)]
+    if not filled:
         return
-    rows = pa.Table.from_batches(held)
+    rows = pa.Table.from_batches(filled)
     stratum, counts = one_chunk(rows["stratum"].cast(pa.string())), rows["n"].to_numpy().astype(np.int64)
     is_unit = np.asarray(pc.equal(stratum, ""))
     firsts = np.flatnonzero(is_unit)
@@ -163,6 +163,6 @@ def assign_batches(
     offsets = np.append(firsts - np.arange(len(firsts)), np.count_nonzero(~is_unit)).astype(np.int64)
     given = rows["given"].to_numpy().astype(np.int64)[firsts]
     whole = Units(units.to_pylist(), counts[firsts], given, Ragged(offsets, numbers[~is_unit]), counts[~is_unit])
-    found = assign_units(whole, shares, seed=seed)
-    parts = pa.array(names, pa.string()).take(pa.array(found.parts))
-    yield ASSIGNED.batch([units, parts, pa.array(found.is_beyond)])
+    assigned = assign_units(whole, shares, seed=seed)
+    parts = pa.array(names, pa.string()).take(pa.array(assigned.parts))
+    yield ASSIGNED.batch([units, parts, pa.array(assigned.is_beyond)])

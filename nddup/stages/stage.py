@@ -188,9 +188,9 @@ def name_forced(forced: Forced | None) -> dict[str, str]:
 def _options_of_reading(config: Config) -> list[str]:
     """Return the sections that the sketches depend on under these settings only."""
     is_paired = config.pairs.max_document_frequency is not None or config.pairs.confirm != "none"
-    found = ["pairs"] if is_paired else []
-    found += ["keep"] if config.keep.order.columns or config.keep.read else []
-    return [*found, "lexicon"] if kind_of(config.sketch).is_of_words else found
+    sections = ["pairs"] if is_paired else []
+    sections += ["keep"] if config.keep.order.columns or config.keep.read else []
+    return [*sections, "lexicon"] if kind_of(config.sketch).is_of_words else sections
 
 
 def _settings_in(name: str, section: str, config: Config) -> Mapping[str, Any]:
