@@ -30,7 +30,7 @@ from nddup.ground import kernels
 from nddup.matching import lookups
 from nddup.matching.lookups import hash_strings
 from nddup.mining.fimi import read_fimi
-from nddup.passages.text_places import find_characters
+from nddup.passages.tabulate import find_characters
 from nddup.reading.json_lines import Keys, find_ends, read_lines
 from nddup.reading.page_limits import count_parts, count_tags, most_attributes, trace_elements
 from nddup.scanning.found import join_encoded, text_buffers

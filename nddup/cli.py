@@ -248,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: C901, PLR0911 
     """
     open_streams()
     if set(sys.argv[1:] if arguments is None else arguments) == {"--version", "--json"}:
-        from nddup.commands.installation import describe_installation  # noqa: PLC0415
+        from nddup.commands.begin import describe_installation  # noqa: PLC0415
 
         print_json(describe_installation())
         return 0
@@ -288,12 +288,30 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: C901, PLR0911 
 
 
 def _find_unsound(options: argparse.Namespace) -> NddupError | None:
-    from nddup.commands.unsound_runs import find_unsound  # noqa: PLC0415 - only after a failure
+    """Return the first fault in the tables of the runs that a failed command read: values that no run writes.
 
+    Tables are not read for this before a command: a pass over all would cost more than most questions.
+    """
+    from nddup.commands.in_buckets import READ  # noqa: PLC0415 - only after a failure
+    from nddup.scanning.input_files import RUN  # noqa: PLC0415
+    from nddup.storage.local_folder import LocalFolder  # noqa: PLC0415
+    from nddup.storage.local_storage import LocalStorage  # noqa: PLC0415
+    from nddup.tables import RESULTS  # noqa: PLC0415
+
+    storage = LocalStorage()
+    named = [getattr(options, name, None) or [] for name in READ]
     try:
-        return find_unsound(options)
+        for path in (path for value in named for path in ([value] if isinstance(value, str) else value)):
+            if storage.exists(f"{path}/{RUN}"):
+                folder = LocalFolder(path)
+                for name in RESULTS:
+                    if storage.exists(folder.place(name)):
+                        folder.read_sound(name)
+    except OutputError as fault:
+        return fault
     except Exception:  # noqa: BLE001 - then the error itself is told
         return None
+    return None
 
 
 def _fail(message: str, status: int) -> int:

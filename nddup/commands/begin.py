@@ -1,8 +1,14 @@
-"""What comes before a run of one's own: `nddup inspect`, `demo` and `setup`; `explain`: what settings find and cost."""
+"""What comes before a run of one's own: `nddup inspect`, `demo` and `setup`; `explain`: what settings find and cost.
+
+`nddup --version --json` too: what an installation is made of, as one line to send with a question.
+"""
 
 import argparse
 import os
+import platform
+import sys
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -59,6 +65,10 @@ examples:
   nddup explain --documents 1000000000 --memory 2GB
         tasks, bytes and hours of the pairs stage on Spark
 """
+
+
+BESIDE = ("duckdb", "pandas", "pyspark", "s3fs", "gcsfs", "adlfs", "huggingface_hub", "deltalake", "pyiceberg")
+"""Libraries that decide no sketch, of the plain installation and of the extras."""
 
 
 def add_inspect(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -263,3 +273,28 @@ def _worker_memory(given: str) -> int:
         return parse_size(given)
     except ValueError as error:
         raise ConfigError(f"--memory {given}: {error}") from error
+
+
+def describe_installation() -> dict[str, Any]:
+    """Return versions, the machine, and which kernels are compiled; no path, no name and no setting of the user."""
+    from nddup.compiling.install import are_compiled  # noqa: PLC0415 - the other commands start without these
+    from nddup.engines.choose import has_java, machine_memory  # noqa: PLC0415
+    from nddup.storage.run_folder import versions  # noqa: PLC0415
+
+    return {
+        **versions(),
+        **{name: _version_of(name) for name in BESIDE},
+        "system": platform.platform(),
+        "implementation": sys.implementation.name,
+        "processors": len(os.sched_getaffinity(0)),
+        "memory": machine_memory(),
+        "has_java": has_java(),
+        "are_kernels_compiled": are_compiled(),
+    }
+
+
+def _version_of(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

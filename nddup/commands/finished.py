@@ -225,7 +225,7 @@ def _lines(opened: "Opened", options: argparse.Namespace, steps: Steps) -> Itera
     if any(getattr(options, name) for name in LISTED):
         yield from _listed(opened, options)
     elif options.compare:
-        from nddup.results.compare_texts import compare_texts  # noqa: PLC0415
+        from nddup.results.show import compare_texts  # noqa: PLC0415
 
         yield compare_texts(run, *options.compare, master=options.master)
     elif options.copies_of:

@@ -40,7 +40,7 @@ from nddup.mining.leaders import begin_index
 from nddup.mining.pair_graph import NamedChoice, keep_first, label_components
 from nddup.passages import divided
 from nddup.passages.repeats import find_repeats
-from nddup.passages.text_places import find_characters
+from nddup.passages.tabulate import find_characters
 from nddup.reading import markup, page_limits
 from nddup.reading.json_lines import Keys, find_ends, read_lines
 from nddup.scanning import read_again, sketch_records

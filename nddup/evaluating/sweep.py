@@ -30,8 +30,7 @@ from nddup.ground.metrics import RunMetrics
 from nddup.ground.progress import say
 from nddup.ground.shown import csv_line, hide_setting
 from nddup.results.opening import is_read_here, open_here, open_on_spark
-from nddup.settings.load import build_config
-from nddup.settings.read_yaml import UNREADABLE, read_yaml, yaml_reason
+from nddup.settings.load import UNREADABLE, build_config, read_yaml, yaml_reason
 from nddup.settings.schema import Config
 from nddup.stages.stage import dependencies_of, settings_of
 from nddup.storage.claim import Claim, FolderFiles

@@ -27,8 +27,7 @@ from nddup.ground.json_text import load_object
 from nddup.ground.progress import Steps
 from nddup.passages.find_passages import Source, find_source, rank_documents, read_documents
 from nddup.passages.passages_output import HEADER, TEXTS, judge_all, rewriter_of, uncut_sources
-from nddup.passages.tabulate import Documents
-from nddup.passages.text_places import find_sentences
+from nddup.passages.tabulate import Documents, find_sentences
 from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.found import join_encoded
 from nddup.settings.load import read_stored

@@ -29,6 +29,7 @@ from nddup.reading.decoding import EACH_BYTE, take_marks
 from nddup.reading.mail_cutting import COUNTED, EXCERPT_BYTES, LEAD, cut_mail
 from nddup.reading.mail_parts import (
     PAGE_TYPES,
+    SIGNED_TYPES,
     STYLE_TYPES,
     SentFile,
     data_of,
@@ -37,13 +38,13 @@ from nddup.reading.mail_parts import (
     is_text,
     join_lines,
     raw_of,
+    signed_part,
     take_files,
     unquote,
 )
 from nddup.reading.markup import strip_markup
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Unread, clean_id, decode_base64, excerpt, make_record
 from nddup.reading.records import content_fingerprint
-from nddup.reading.signed_mail import SIGNED_TYPES, signed_part
 from nddup.reading.streams import Expanded
 
 MAX_PARTS = 1_000

@@ -10,9 +10,12 @@ and the version of its file in its name, so that another version has another cop
 """
 
 import os
-from collections.abc import Sequence
+import shutil
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, flock
 from hashlib import sha256
 from json import dumps, loads
 from pathlib import Path
@@ -22,10 +25,11 @@ from threading import Lock
 from typing import BinaryIO, NamedTuple
 
 from nddup.errors import ConfigError, UnreachableError
+from nddup.ground.own_files import make_own
 from nddup.ground.progress import note
 from nddup.ground.shown import parse_size, spell_size
+from nddup.ground.start_up import CACHE_FOLDER, cache_folder
 from nddup.remote.addresses import RemoteFile, spell_bare
-from nddup.remote.copy_folders import locked, own_folder, remove_unused
 from nddup.remote.fetch import list_remote, read_remote
 
 CACHE_SIZE = "NDDUP_CACHE_SIZE"
@@ -54,6 +58,9 @@ _room: dict[tuple[int, Path], int] = {}
 """The bytes that a process may still fetch to a folder before it looks how much is there."""
 
 _room_lock = Lock()
+
+UNUSED_SECONDS = 30 * 86_400
+"""Seconds without use after which a copy is removed."""
 
 
 class _Noted(NamedTuple):
@@ -227,3 +234,37 @@ def _copies(folder: Path) -> list[tuple[float, int, Path]]:
                     status = entry.stat(follow_symlinks=False)
                     copies.append((status.st_mtime, status.st_size, Path(entry.path)))
     return copies
+
+
+def own_folder(name: str, need: str) -> Path:
+    """Return a folder in the cache of the user; it is made if it is not there.
+
+    Args:
+        need: what needs it, for the message.
+
+    Raises:
+        ConfigError: if the user has none that nobody else can write to.
+    """
+    base = cache_folder()
+    if base is None:
+        raise ConfigError(f"{need}; set {CACHE_FOLDER} to one")
+    folder = base / name
+    make_own(str(folder))
+    return folder
+
+
+def remove_unused(folder: Path) -> None:
+    """Remove the files and folders in a folder that nobody has used for `UNUSED_SECONDS`."""
+    before = time.time() - UNUSED_SECONDS
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if path.stat(follow_symlinks=False).st_mtime < before:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock, which is a file, for the block."""
+    with path.open("ab") as file:
+        flock(file, LOCK_EX)
+        yield

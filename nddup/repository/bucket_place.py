@@ -23,7 +23,7 @@ from nddup.ground.shown import drop_login
 from nddup.ground.start_up import cache_folder
 from nddup.remote.addresses import BUCKETS, scheme_of
 from nddup.remote.buckets import as_os_error, open_bucket, time_in
-from nddup.remote.copy_folders import remove_unused
+from nddup.remote.kept_copies import remove_unused
 from nddup.repository.places import (
     COMMITS,
     SEGMENTS,

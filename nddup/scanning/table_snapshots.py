@@ -28,8 +28,8 @@ import pyarrow as pa
 from nddup.errors import ConfigError, NddupError, OutputError, first_line, is_full
 from nddup.remote.addresses import RemoteFile, is_remote, spell_bare
 from nddup.remote.buckets import client_of, list_bucket
-from nddup.remote.copy_folders import locked, own_folder, remove_unused
 from nddup.remote.fetch import read_remote
+from nddup.remote.kept_copies import locked, own_folder, remove_unused
 from nddup.scanning.input_files import Placed, percent_spelled, split_version
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """`nddup serve`: look-ups in a repository over HTTP.
 
-look_ups      the addresses, who may ask, the queue in which look-ups wait, their counts, and the page for people
-bodies        the body of a request -> the text to look up
+look_ups      the addresses, who may ask, what a request holds, the queue in which look-ups wait, and their counts
 connections   the server: requests are read whole, within bounds of time and bytes, and end before the process does
 """

@@ -4,7 +4,7 @@
     GET  /status                 {"repository", "version", "documents"}
     GET  /health                 {"status": "ok"}; 503 while the server ends
     GET  /metrics                counts of requests, for Prometheus
-    POST /query?top=5&bands=60   the body (`bodies`) is looked up; {"version", "seconds", "unread_bytes", "matches"}
+    POST /query?top=5&bands=60   the body (`read_body`) is looked up; {"version", "seconds", "unread_bytes", "matches"}
 
 Errors are {"error", "status"}. One thread computes look-ups: those that came while it computed others, together and in
 one version, since a look-up of many texts costs little more than that of one. More than `MAX_WAITING` are refused with
@@ -21,6 +21,7 @@ import re
 import socket
 import threading
 import time
+import zlib
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,50 +31,16 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from nddup.errors import ConfigError, NddupError
+from nddup.reading.charsets import canonical_charset, decode_content
+from nddup.reading.containers import is_binary
+from nddup.reading.records import without_surrogates
+from nddup.reading.streams import compression_of
 from nddup.repository.opened_repository import Repository
 from nddup.repository.query_stored import Ask
-from nddup.serving.bodies import MAX_BYTES, RefusedError, Text, read_body
 from nddup.serving.connections import Server, spell_error
 
 BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 """Upper ends of the histogram of seconds."""
-
-
-class Counts:
-    """Requests by status, and the seconds of look-ups, waiting included. For several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._statuses: Counter[int] = Counter()
-        self._seconds = [0] * (len(BUCKETS) + 1)
-        self._sum = 0.0
-
-    def add(self, status: int) -> None:
-        """Count an answer."""
-        with self._lock:
-            self._statuses[status] += 1
-
-    def add_look_up(self, seconds: float) -> None:
-        """Count a look-up."""
-        with self._lock:
-            self._seconds[bisect_left(BUCKETS, seconds)] += 1
-            self._sum += seconds
-
-    def spell(self, now: Mapping[str, int]) -> str:
-        """Return all counts, with values of this moment by name."""
-        with self._lock:
-            lines = ["# TYPE nddup_requests_total counter"]
-            lines += [f'nddup_requests_total{{status="{one}"}} {n}' for one, n in sorted(self._statuses.items())]
-            lines += ["# TYPE nddup_look_up_seconds histogram"]
-            total = 0
-            for end, count in zip((*map(str, BUCKETS), "+Inf"), self._seconds, strict=True):
-                total += count
-                lines.append(f'nddup_look_up_seconds_bucket{{le="{end}"}} {total}')
-            lines += [f"nddup_look_up_seconds_sum {self._sum:.6f}", f"nddup_look_up_seconds_count {total}"]
-        for name, value in now.items():
-            lines += [f"# TYPE nddup_{name} gauge", f"nddup_{name} {value}"]
-        return "\n".join(lines) + "\n"
-
 
 SCRIPT = """
 const [field, rows, said] = ["textarea", "tbody", "output"].map((name) => document.querySelector(name));
@@ -123,8 +90,8 @@ POLICY = (
     " frame-ancestors 'none'"
 )
 
-
 HOST = "127.0.0.1"
+
 MAX_WAITING = 64
 """Maximum number of look-ups that wait or are computed."""
 
@@ -141,11 +108,68 @@ MIN_TOKEN = 16
 """Minimum number of characters of a token."""
 
 TOKEN = "NDDUP_SERVE_TOKEN"  # noqa: S105 - the name of the variable
+
 JSON = "application/json; charset=utf-8"
+
 _COUNT = re.compile(r"0*[1-9][0-9]{0,5}")
+
 _BANDS = re.compile(r"[0-9]{1,3}(,[0-9]{1,3}){0,99}")
 
 Environ = Mapping[str, Any]
+
+MAX_BYTES = 4 << 20
+"""Maximum number of bytes of a body, as sent and expanded."""
+
+ENCODINGS: Mapping[str, int] = {"gzip": 31, "x-gzip": 31, "deflate": zlib.MAX_WBITS}
+"""The `wbits` of zlib for each content encoding that is read."""
+
+TEXTS = ("text/", "application/xhtml+xml")
+
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
+
+_NO_FORM = re.compile(rb"[^A-Za-z0-9*\-._+%&=]")
+
+FORM = "application/x-www-form-urlencoded"
+
+ACCEPTED_ENCODINGS = "gzip, deflate"
+
+EXPECTED = "say what it is, as in `curl -H 'Content-Type: text/html' --data-binary @new.html`"
+
+
+class Counts:
+    """Requests by status, and the seconds of look-ups, waiting included. For several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._statuses: Counter[int] = Counter()
+        self._seconds = [0] * (len(BUCKETS) + 1)
+        self._sum = 0.0
+
+    def add(self, status: int) -> None:
+        """Count an answer."""
+        with self._lock:
+            self._statuses[status] += 1
+
+    def add_look_up(self, seconds: float) -> None:
+        """Count a look-up."""
+        with self._lock:
+            self._seconds[bisect_left(BUCKETS, seconds)] += 1
+            self._sum += seconds
+
+    def spell(self, now: Mapping[str, int]) -> str:
+        """Return all counts, with values of this moment by name."""
+        with self._lock:
+            lines = ["# TYPE nddup_requests_total counter"]
+            lines += [f'nddup_requests_total{{status="{one}"}} {n}' for one, n in sorted(self._statuses.items())]
+            lines += ["# TYPE nddup_look_up_seconds histogram"]
+            total = 0
+            for end, count in zip((*map(str, BUCKETS), "+Inf"), self._seconds, strict=True):
+                total += count
+                lines.append(f'nddup_look_up_seconds_bucket{{le="{end}"}} {total}')
+            lines += [f"nddup_look_up_seconds_sum {self._sum:.6f}", f"nddup_look_up_seconds_count {total}"]
+        for name, value in now.items():
+            lines += [f"# TYPE nddup_{name} gauge", f"nddup_{name} {value}"]
+        return "\n".join(lines) + "\n"
 
 
 class Answer(NamedTuple):
@@ -157,12 +181,27 @@ class Answer(NamedTuple):
     fields: Mapping[str, str] = {}
 
 
+class Text(NamedTuple):
+    """A text or a page, and the number of bytes that no encoding decodes."""
+
+    text: str
+    unread_bytes: int = 0
+
+
 class LookUp(NamedTuple):
     """A text to look up, which matches are asked for, and what becomes of it."""
 
     text: Text
     ask: Ask
     answer: "Future[dict[str, Any]]"
+
+
+class RefusedError(Exception):
+    """A request that is not answered: the status, why, and fields of the answer."""
+
+    def __init__(self, status: int, why: str, **fields: str) -> None:
+        super().__init__(why)
+        self.status, self.fields = status, {name.replace("_", "-"): value for name, value in fields.items()}
 
 
 def is_loopback(listening: socket.socket) -> bool:
@@ -369,3 +408,90 @@ def _read_ask(query: str) -> Ask:
     if bands and not _BANDS.fullmatch(bands):
         raise RefusedError(400, "bands are whole numbers such as 60,70")
     return Ask(bands=[int(band) for band in bands.split(",") if band], top=int(top) if top else None)
+
+
+def read_body(body: bytes, media_type: str = "", encoding: str = "") -> Text:
+    """Return the text in a body of at most `MAX_BYTES`: a text or a page, as it begins, or one in JSON or a form.
+
+    Without a type it is a text. An encoding of HTTP is `gzip` or `deflate`: an end of Brotli that is missing is not
+    noticed, and Zstandard cannot be expanded within bounds.
+
+    Args:
+        media_type: its Content-Type: none, `text/…`, `application/xhtml+xml`, or that of an object or a form whose
+            `text` is the text.
+        encoding: its Content-Encoding.
+
+    Raises:
+        RefusedError: 400 for a body that is not what it says, 413 if it expands past `MAX_BYTES`, 415 for what is not
+            read: another type, what is compressed without saying so, and what is no text.
+
+    Example:
+        >>> read_body(b'{"text": "a b"}', "application/json").text, read_body(b"text=a+b", FORM).text
+        ('a b', 'a b')
+    """
+    for name in reversed([one.strip().lower() for one in encoding.split(",")]):
+        body = body if name in ("", "identity") else _expand(body, name)
+    kind = media_type.partition(";")[0].strip().lower()
+    charset = _CHARSET.search(media_type)
+    if charset and canonical_charset(charset[1]) is None:
+        raise RefusedError(415, f"charset {charset[1]}: unknown")
+    if kind and kind not in _FIELDS and not kind.startswith(TEXTS):
+        raise RefusedError(415, f"a body of type {kind} is not read; {EXPECTED}", Accept=ACCEPTED)
+    if packed := compression_of(body):
+        raise RefusedError(
+            415, f"the body is {packed}, and no Content-Encoding says so", Accept_Encoding=ACCEPTED_ENCODINGS
+        )
+    if is_binary(body):
+        raise RefusedError(415, f"the body is no text; {EXPECTED}", Accept=ACCEPTED)
+    if kind in _FIELDS:
+        return Text(_FIELDS[kind](body))
+    found = decode_content(body, charset and charset[1])
+    return Text(found.text, len(found.lost))
+
+
+def _expand(body: bytes, name: str) -> bytes:
+    if name not in ENCODINGS:
+        raise RefusedError(415, f"Content-Encoding {name} is not read", Accept_Encoding=ACCEPTED_ENCODINGS)
+    is_zlib = len(body) > 1 and body[0] & 0x0F == zlib.DEFLATED and int.from_bytes(body[:2]) % 31 == 0
+    wbits = -zlib.MAX_WBITS if name == "deflate" and not is_zlib else ENCODINGS[name]  # some send it without its header
+    parts, room = list[bytes](), MAX_BYTES + 1
+    try:
+        while body or not parts:
+            decoder = zlib.decompressobj(wbits)
+            parts.append(decoder.decompress(body, room))
+            room -= len(parts[-1])
+            if not room:
+                raise RefusedError(413, f"the body expands to more than {MAX_BYTES:,} bytes")
+            if not decoder.eof:
+                raise RefusedError(400, f"the body ends inside its {name}")
+            body = decoder.unused_data
+    except zlib.error as error:
+        raise RefusedError(400, f"the body is no {name} ({error})") from error
+    return b"".join(parts)
+
+
+def _read_json(body: bytes) -> str:
+    try:
+        found = json.loads(body, parse_int=float)  # an int has at most 4,300 digits
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(400, "the body is no JSON") from error
+    text = found.get("text") if isinstance(found, dict) else None
+    if not isinstance(text, str):
+        raise RefusedError(400, 'expected a JSON object such as {"text": "…"}')
+    return str(without_surrogates(text))
+
+
+def _read_form(body: bytes) -> str:
+    if _NO_FORM.search(body):  # programs name this type where nobody said what the body is
+        raise RefusedError(415, f"the body is not URL-encoded, as its type says; {EXPECTED}", Accept=ACCEPTED)
+    try:
+        fields = parse_qs(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
+    except ValueError as error:
+        raise RefusedError(400, "the body is no form of UTF-8 with at most 100 fields") from error
+    if len(fields.get("text", [])) != 1:
+        raise RefusedError(400, "expected a form with one field `text`")
+    return fields["text"][0]
+
+
+_FIELDS = {"application/json": _read_json, FORM: _read_form}
+ACCEPTED = f"text/*, application/xhtml+xml, {', '.join(_FIELDS)}"

@@ -14,10 +14,12 @@ import difflib
 import re
 import reprlib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -25,8 +27,6 @@ from nddup.errors import ConfigError
 from nddup.ground.shown import follow, hide_setting
 from nddup.settings import profiles
 from nddup.settings.plan import find_conflicts
-from nddup.settings.read_yaml import LONGEST as LONGEST_YAML
-from nddup.settings.read_yaml import UNREADABLE, RepeatedKeyError, read_yaml, yaml_reason
 from nddup.settings.schema import Config
 from nddup.settings.sections import Section
 from nddup.settings.stored import CALLERS, take_deciding
@@ -49,6 +49,57 @@ _VALUES.maxlist = _VALUES.maxdict = 10
 
 _NAME = re.compile(r"[\w-]+")
 """A name without a folder and an ending."""
+
+LONGEST_FILE = 1 << 20
+"""Maximum number of characters of a file."""
+
+MOST_VALUES = 100_000
+"""Maximum number of values in a file, each alias counted as all that it names; a long text is several."""
+
+VALUE = 100
+"""Characters of a text that count as one value."""
+
+LONGEST_NUMBER = 10_000
+"""Maximum number of characters of a number: YAML reads `1:30` to the base of 60, in time quadratic in its length."""
+
+NULL = "tag:yaml.org,2002:null"
+ODD = re.compile(r"[-+]?(0[0-9_]+$|[^:]*:)")
+NUMBERS = frozenset(["tag:yaml.org,2002:int", "tag:yaml.org,2002:float"])
+
+UNREADABLE = (yaml.YAMLError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
+"""The errors of `read_yaml`: also Python's own for values that look like, or are tagged as, dates and numbers."""
+
+
+class YamlBoundError(ValueError):
+    """A text that is too long, or means too much; the message says which bound it passes."""
+
+
+class RepeatedKeyError(yaml.YAMLError):
+    """A mapping has a key twice: of two values one would be lost without a word."""
+
+
+class EmptyValueError(yaml.YAMLError):
+    """A key of a section has nothing after it: it would be null without a word."""
+
+
+class OddNumberError(yaml.YAMLError):
+    """A number that YAML reads to the base of 8 or 60: `0100` would be 64 without a word."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that occurs twice in a mapping as it is written; keys that `<<` merges into it are not its own."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # noqa: ANN401 - of PyYAML
+        node = super().compose_mapping_node(anchor)
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            name, line = (key.tag, key.value), key.start_mark.line + 1
+            if name in lines:
+                raise RepeatedKeyError(f"line {line}: the key {key.value} occurs twice, first in line {lines[name]}")
+            lines[name] = line
+        return node
 
 
 def load_config(
@@ -177,7 +228,7 @@ def _read_yaml(path: str) -> dict[str, Any]:
     try:
         profile = None if Path(path).exists() else profiles().get(path)
         with (profile or Path(path)).open(encoding="utf-8") as file:
-            values = read_yaml(file.read(LONGEST_YAML + 1)) or {}
+            values = read_yaml(file.read(LONGEST_FILE + 1)) or {}
     except OSError as error:
         if _NAME.fullmatch(path) and not Path(path).exists():
             raise ConfigError(f"{path}: neither a file nor a profile; profiles: {', '.join(profiles())}") from error
@@ -312,3 +363,81 @@ def nest_settings(settings: Mapping[str, Any], *, origin: str) -> dict[str, Any]
         pairs = ({key: value} if section == "spark" else {name: value}) if name else value
         nested[section] = {**nested.get(section, {}), **pairs}
     return nested
+
+
+def read_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Return the value of a YAML text; None if it is empty.
+
+    Cost: linear in its length and in `MOST_VALUES`: an alias stands for all that it names, so a few lines can mean any
+    number of values. They are counted before any is made.
+
+    Raises:
+        YAMLError: if it is no YAML of plain values, a key occurs twice, a key of a section has no value, or a number is
+            written to the base of 8 or 60.
+        YamlBoundError: if it is too long, or holds too many values or too long a number.
+        ValueError, ArithmeticError, LookupError, AttributeError: if it holds a number or a date that is none, or that
+            Python cannot hold.
+        RecursionError: if it is nested too deeply.
+    """
+    if len(text) > LONGEST_FILE:
+        raise YamlBoundError(f"more than {LONGEST_FILE:,} characters")
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _count_values(node)
+        _refuse_empty(node)
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _refuse_empty(root: yaml.Node) -> None:
+    for _, section in root.value if isinstance(root, yaml.MappingNode) else []:
+        for key, value in section.value if isinstance(section, yaml.MappingNode) else []:
+            if isinstance(value, yaml.ScalarNode) and not value.value and value.tag == NULL:
+                line = key.start_mark.line + 1
+                raise EmptyValueError(f"line {line}: the key {key.value} has no value; null stands for none")
+
+
+def _count_values(root: yaml.Node) -> None:
+    """Raise YamlBoundError for more values than allowed. Cost: linear in the file, however many its aliases mean."""
+    above = set[int]()
+
+    @cache
+    def count(node: yaml.Node) -> int:
+        if isinstance(node, yaml.ScalarNode):
+            if node.tag in NUMBERS and len(node.value) > LONGEST_NUMBER:
+                raise YamlBoundError(f"a number of more than {LONGEST_NUMBER:,} characters")
+            if node.tag in NUMBERS and ODD.match(node.value):
+                line = node.start_mark.line + 1
+                raise OddNumberError(
+                    f"line {line}: a number that begins with 0 or holds : is read to another base; write its digits"
+                    " alone, or a text in quotes"
+                )
+            return 1 + len(node.value) // VALUE
+        if id(node) in above:
+            raise YamlBoundError("a value that holds itself")
+        above.add(id(node))
+        parts = node.value if isinstance(node, yaml.SequenceNode) else [one for pair in node.value for one in pair]
+        values = 1 + sum(map(count, parts))
+        above.discard(id(node))
+        if values > MOST_VALUES:
+            raise YamlBoundError(f"more than {MOST_VALUES:,} values of {VALUE} characters, with what its aliases name")
+        return values
+
+    count(root)
+
+
+def yaml_reason(error: Exception) -> str:
+    """Say why and where a text is not YAML, without quoting it, because it may hold a secret."""
+    if isinstance(error, RepeatedKeyError | EmptyValueError | OddNumberError):
+        return str(error)
+    if isinstance(error, YamlBoundError):
+        return f"not YAML: {error}"
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return f"not YAML: {type(error).__name__}"
+    text = ", ".join(part for part in (error.context, error.problem) if part)
+    place = f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+    return re.sub(r"(['\"])[^'\"]{2,}\1", "a value", f"not YAML: {text} ({place})")

@@ -22,8 +22,8 @@ from typing import TypeVar
 from nddup.errors import NotARunError, OutputError, UnfinishedRunError, first_line
 from nddup.remote.addresses import RemoteFile, spell_bare
 from nddup.remote.buckets import as_os_error, client_of, list_bucket
-from nddup.remote.copy_folders import locked, own_folder, remove_unused
 from nddup.remote.fetch import ATTEMPTS, FIRST_WAIT, read_remote
+from nddup.remote.kept_copies import locked, own_folder, remove_unused
 from nddup.scanning.input_files import RUN
 from nddup.storage.claim import PREFIX
 from nddup.storage.run_folder import COMPLETE, is_ours, require_ours

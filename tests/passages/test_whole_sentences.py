@@ -11,7 +11,7 @@ from hypothesis import settings as trying
 from hypothesis import strategies as st
 
 from nddup.cli import main
-from nddup.passages.text_places import find_sentences
+from nddup.passages.tabulate import find_sentences
 from nddup.sketching.tokens import tokenise
 from tests.samples_by_night import examples
 

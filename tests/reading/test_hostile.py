@@ -12,9 +12,9 @@ import pytest
 from nddup.reading.charsets import decode_content
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FormatError
-from nddup.reading.http_bodies import text_of_payload
 from nddup.reading.markup import strip_markup
 from nddup.reading.records import Record, Reject, content_fingerprint, parse_record, read_text, record_text
+from nddup.reading.warc import text_of_payload
 from tests.places import ROOT
 from tests.samples_by_night import every
 

@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nddup.reading.http_bodies import BodyError, decode_body, looks_like_text
+from nddup.reading.warc import BodyError, decode_body, looks_like_text
 
 LIMIT = 1 << 20
 PAGE = "<html><body>Сто слов о том, чего в архиве нет. " + " ".join(map(str, range(300)))

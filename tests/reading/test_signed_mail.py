@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nddup.reading.mail import read_message
+from nddup.reading.mail_parts import signed_part
 from nddup.reading.outcomes import Record
 from nddup.reading.records import content_fingerprint, record_text
-from nddup.reading.signed_mail import signed_part
 
 RUSSIAN = "Привет, это письмо о договоре, который мы подписали вчера вечером"
 

@@ -17,7 +17,7 @@ import pytest
 from nddup.cli import main
 from nddup.embedded import workers
 from nddup.errors import ConfigError, UnreachableError
-from nddup.remote import fetch, kept_copies, web
+from nddup.remote import fetch, kept_copies
 from nddup.remote.addresses import RemoteFile
 from nddup.storage.local_storage import LocalStorage
 from tests.remote.faulty_server import FAULTS, FaultyServer, serving
@@ -258,12 +258,12 @@ def test_redirects_keep_scheme_and_logins(tmp_path: Path, monkeypatch: pytest.Mo
             "/round": "/round",
             "/file": "file:///etc/passwd",
         }
-        assert web.look_at_web(f"{one.address}/to").size == 9
+        assert fetch.look_at_web(f"{one.address}/to").size == 9
         assert "another scheme" in one_line_of(lambda: fetch.list_remote(f"{one.address}/safe"))
         assert "not allowed" in one_line_of(lambda: fetch.list_remote(f"{one.address}/file"))
         assert "302" in one_line_of(lambda: fetch.list_remote(f"{one.address}/round"))
         one.redirects |= {"/1": "/a.jsonl", **{f"/{number}": f"/{number - 1}" for number in range(2, 7)}}
-        assert web.look_at_web(f"{one.address}/5").size > 0
+        assert fetch.look_at_web(f"{one.address}/5").size > 0
         assert "302" in one_line_of(lambda: fetch.list_remote(f"{one.address}/6"))
         assert "no such file" in one_line_of(lambda: fetch.list_remote(f"{one.address}/none"))
         login = f"http://me:secret@127.0.0.1:{one.server_address[1]}/a.jsonl"
@@ -273,16 +273,16 @@ def test_redirects_keep_scheme_and_logins(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / ".netrc").write_text("machine one.example login me password secret\n")
     (tmp_path / ".netrc").chmod(0o600)
     monkeypatch.setenv("HOME", str(tmp_path))
-    request = web._with_login(Request("https://one.example/a", headers={"Range": "bytes=0-0"}))  # noqa: SLF001
+    request = fetch._with_login(Request("https://one.example/a", headers={"Range": "bytes=0-0"}))  # noqa: SLF001
     assert request.get_header("Authorization", "").startswith("Basic ")
-    follow: Any = web._Redirects().redirect_request  # noqa: SLF001
+    follow: Any = fetch._Redirects().redirect_request  # noqa: SLF001
     request.timeout = 1
     same = follow(request, io.BytesIO(), 302, "", {}, "/b")
     away = follow(request, io.BytesIO(), 302, "", {}, "https://two.example/b")
     assert same.get_header("Authorization", "").startswith("Basic ")
     assert away.get_header("Authorization") is None
     assert away.get_header("Range") == "bytes=0-0"
-    assert web._with_login(Request("http://one.example/a")).get_header("Authorization") is None  # noqa: SLF001
+    assert fetch._with_login(Request("http://one.example/a")).get_header("Authorization") is None  # noqa: SLF001
     with pytest.raises(UnreachableError, match="another scheme"):
         follow(request, io.BytesIO(), 302, "", {}, "http://one.example/b")
 
@@ -303,15 +303,15 @@ def test_time_and_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(UnreachableError, match="comes slower than"):
             list(fetch.read_remote(file))
         with monkeypatch.context() as patched:
-            patched.setattr(web, "HEADER_SECONDS", 0.3)
+            patched.setattr(fetch, "HEADER_SECONDS", 0.3)
             patched.setattr(fetch, "ATTEMPTS", 2)
             server.fault, begun = (lambda: "dripped header"), time.monotonic()
             with pytest.raises(UnreachableError, match="does not come in time"):
                 fetch.list_remote(f"{server.address}/a")
             assert time.monotonic() - begun < 5
             server.fault = lambda: "late"  # the limit of the header is none of the body
-            assert web.look_at_web(f"{server.address}/a").size == len(content)
-            assert b"".join(web.stream_web(file, 0, len(content))) == content
+            assert fetch.look_at_web(f"{server.address}/a").size == len(content)
+            assert b"".join(fetch.stream_web(file, 0, len(content))) == content
         monkeypatch.setenv("NDDUP_CACHE_SIZE", "1k")
         kept_copies.list_kept([f"{server.address}/a"])
         with pytest.raises(UnreachableError, match="raise NDDUP_CACHE_SIZE"):

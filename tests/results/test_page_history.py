@@ -11,7 +11,7 @@ from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError, NddupError
 from nddup.results.captures import capture_lines, show_captures
-from nddup.results.compare_texts import compare_texts, mark
+from nddup.results.show import compare_texts, mark
 from nddup.settings.load import load_config
 from tests.run.crawls import CRAWL, Made, words
 

@@ -3,13 +3,12 @@
 import re
 
 from nddup.remote.buckets import PIECE
-from nddup.remote.fetch import GRACE, LEAST_RATE
-from nddup.remote.web import HEADER_SECONDS, MOST_REDIRECTS
+from nddup.remote.fetch import GRACE, HEADER_SECONDS, LEAST_RATE, MOST_REDIRECTS
 from nddup.repository.segment_files import EXPANSION, LEAST_EXPANSION
 from nddup.scanning.file_heads import SHARED_EXPANSION
-from nddup.serving.bodies import MAX_BYTES
 from nddup.serving.connections import MAX_HEADER, PATIENCE
-from nddup.settings.read_yaml import LONGEST, LONGEST_NUMBER, MOST_VALUES, VALUE
+from nddup.serving.look_ups import MAX_BYTES
+from nddup.settings.load import LONGEST_FILE, LONGEST_NUMBER, MOST_VALUES, VALUE
 from tests.places import ROOT
 
 HERE = "tests/security/"
@@ -118,7 +117,7 @@ FIGURES: dict[str, tuple[float, ...]] = {
     "within 10 seconds, 16 KB of header and 4 MB, expanded too": (PATIENCE, MAX_HEADER / 2**10, MAX_BYTES / 2**20),
     "expand to 200 times its size, or 1 GB": (EXPANSION, LEAST_EXPANSION / 2**30),
     "at most 1 MB, 100,000 values, of which a text is one for each 100 characters, and 10,000 characters": (
-        LONGEST / 2**20, MOST_VALUES, VALUE, LONGEST_NUMBER,
+        LONGEST_FILE / 2**20, MOST_VALUES, VALUE, LONGEST_NUMBER,
     ),
 }  # fmt: skip
 """Parts of promises with figures, and these as the code has them: their tests set others, or only go far beyond."""

@@ -27,8 +27,7 @@ from nddup.cli import main
 from nddup.errors import ConfigError, NddupError
 from nddup.repository.opened_repository import Repository
 from nddup.serving import connections, look_ups
-from nddup.serving.bodies import MAX_BYTES, RefusedError, read_body
-from nddup.serving.look_ups import LookUps, listen_at
+from nddup.serving.look_ups import MAX_BYTES, LookUps, RefusedError, listen_at, read_body
 
 TEXTS = {name: f"{' '.join(f'w{k}' for k in range(40))} {name}" for name in "abc"}
 SHOWN = "0123456789abcdefgh"
