@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from nddup.engines.choose import machine_memory
 from nddup.engines.engine import FinishedRun
 from nddup.errors import CapacityError, ConfigError
-from nddup.ground.shown import one_line, shorten, spell_lost, spell_share
+from nddup.ground.shown import counted, one_line, shorten, spell_lost, spell_share
 from nddup.mining.modes import MEANINGS
 from nddup.results.show import NEAR_PAIRS, ONE_CLUSTER, ONE_DOCUMENT, OWN_CLUSTERS, STANDS_FOR
 
@@ -278,7 +278,7 @@ class Cluster:
 
     def __repr__(self) -> str:
         """Return the id, size and number of common features."""
-        return f"<cluster {self.cluster_id}: {self.size:,} documents, {self.support:,} features common to all>"
+        return f"<cluster {self.cluster_id}: {self.size:,} documents, {counted(self.support, 'feature')} common to all>"
 
     def _repr_html_(self) -> str:
         values = {"documents": self.size, "features common to all": self.support, "component": self.component}

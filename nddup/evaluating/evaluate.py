@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from nddup.engines.engine import FinishedRun
 from nddup.ground.progress import Steps
-from nddup.ground.shown import MOST_NAMED, csv_line, drop_login, name_some, one_line
+from nddup.ground.shown import MOST_NAMED, counted, csv_line, drop_login, name_some, one_line
 from nddup.reading.id_lists import require_known
 from nddup.reading.reference_lists import Layout
 from nddup.results import list_questions as questions
@@ -199,17 +199,18 @@ def _notes(evaluation: dict[str, Any]) -> list[str]:
     said = evaluation["list"]
     notes = []
     if said["unreadable"]:
-        notes.append(f"{said['unreadable']:,} lines could not be read")
+        notes.append(f"could not be read: {counted(said['unreadable'], 'line')}")
     if said["with_itself"]:
         what = "pairs of a document with itself" if said["kind"] == "pairs" else "groups of one id"
         notes.append(f"{said['with_itself']:,} {what}, left out")
     if said["repeated"]:
-        notes.append(f"{said['repeated']:,} repeated pairs, counted once")
+        notes.append(f"{counted(said['repeated'], 'repeated pair')}, counted once")
     if said["unknown_ids"]:
         rejected = f" ({said['rejected_ids']:,} of them rejects)" if said["rejected_ids"] else ""
         notes.append(
-            f"{said['unknown_ids']:,} ids are no documents of the run{rejected}: {said['unknown_pairs']:,} pairs"
-            f" with them count as not found: {name_some(said['unknown'], said['unknown_ids'])}"
+            f"{counted(said['unknown_ids'], 'id')} of no document of the run{rejected}:"
+            f" {counted(said['unknown_pairs'], 'pair')} with them count as not found:"
+            f" {name_some(said['unknown'], said['unknown_ids'])}"
         )
     if said["counted"]:
         notes.append("the pairs of the groups were counted, not listed")

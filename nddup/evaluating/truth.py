@@ -28,7 +28,7 @@ from nddup.engines.choose import memory_of
 from nddup.errors import ConfigError
 from nddup.ground.columns import pieces_of
 from nddup.ground.progress import Steps
-from nddup.ground.shown import csv_line
+from nddup.ground.shown import counted, csv_line
 from nddup.scanning.read_again import Texts as ReadTexts
 from nddup.settings.load import build_config
 from nddup.settings.plan import found_exactly, processes_of, record_limits, text_rule
@@ -85,19 +85,22 @@ class Truth:
     def lines(self) -> list[str]:
         """Return the counts in words, a line each."""
         measure = "a resemblance" if self.measure == "resemblance" else "an overlap"
+        pairs, documents = counted(self.pairs, "pair"), counted(self.documents, "document")
         said = [
-            f"edit similarity at least {self.similarity}: {self.pairs:,} pairs of {self.documents:,} documents",
-            f"compared: {self.candidates:,} pairs whose sketches have {measure} of at least {self.least}",
+            f"edit similarity at least {self.similarity}: {pairs} of {documents}",
+            f"compared: {counted(self.candidates, 'pair')} whose sketches have {measure} of at least {self.least}",
         ]
         if self.sampled:
             said.append(
-                f"missed by that: of the pairs of {self.sampled:,} documents, compared with all others,"
+                f"missed by that: of the pairs of {counted(self.sampled, 'document')}, compared with all others,"
                 f" {self.sampled_pairs - self.sampled_found:,} of {self.sampled_pairs:,} are not in this list"
             )
         if self.unlisted:
-            said.append(f"{self.unlisted:,} groups of pairs were too many to be compared: the list is not complete")
+            said.append(
+                f"the list is not complete: {counted(self.unlisted, 'group')} of pairs, too many to be compared"
+            )
         if self.cut_texts:
-            said.append(f"{self.cut_texts:,} texts were compared by their first {CHARACTERS:,} characters")
+            said.append(f"compared by the first {CHARACTERS:,} characters: {counted(self.cut_texts, 'text')}")
         return said
 
 

@@ -93,6 +93,11 @@ class SketchMetrics(StageMetrics):
     bytes: int = Field(0, description="stored bytes of the files")
     files: int = 0
     respelled_names: int = Field(0, description="files whose name is not UTF-8: `source` has %E9 for such a byte")
+    new_records: int | None = Field(
+        None,
+        exclude_if=_is_missing,
+        description="in a run onto another: records of its own files; the others it took over",
+    )
     snapshots: list[str] = Field(default_factory=list, description="tables among INPUT, as NAME@VERSION")
     skipped_files: list[SkippedFile] = Field(default_factory=list)
     unread_files: list[SkippedFile] = Field(

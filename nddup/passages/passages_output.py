@@ -175,10 +175,10 @@ def write_report(
     """
     shown, tokens = choose_shown(engine), told.tokens
     numbers = [
-        ("Documents", f"{told.documents:,}", f"{tokens:,} tokens"),
-        ("Passages", f"{told.passages:,}", f"of {config.passages.min_tokens:,} tokens or more"),
-        ("Repeated", _share(told.covered, tokens), f"{told.covered:,} tokens"),
-        ("Can go", _share(told.cut, tokens), f"{told.cut:,} tokens, first copies kept"),
+        ("Documents", f"{told.documents:,}", counted(tokens, "token")),
+        ("Passages", f"{told.passages:,}", f"of {counted(config.passages.min_tokens, 'token')} or more"),
+        ("Repeated", _share(told.covered, tokens), counted(told.covered, "token")),
+        ("Can go", _share(told.cut, tokens), f"{counted(told.cut, 'token')}, first copies kept"),
     ]
     more = [line for line in summarise(told, config) if line.startswith(TOLD)]
     page = draw_passages(shown, told.passages, read_texts(shown.documents), numbers, more)
@@ -281,11 +281,11 @@ def summarise(told: Told, config: Config) -> Iterator[str]:
     yield f"{of}: {told.documents:,}, {counted(tokens, 'token')}"
     where = "a document or more" if settings.within else "two documents or more"
     yield (
-        f"passages: {told.passages:,} of {settings.min_tokens:,} tokens or more in {where},"
-        f" {told.occurrences:,} occurrences"
+        f"passages: {told.passages:,} of {counted(settings.min_tokens, 'token')} or more in {where},"
+        f" {counted(told.occurrences, 'occurrence')}"
     )
     yield (
-        f"repeated: {told.covered:,} tokens, {_share(told.covered, tokens)},"
+        f"repeated: {counted(told.covered, 'token')}, {_share(told.covered, tokens)},"
         f" in {counted(told.repeating, 'document')};"
         f" {told.cut:,}, {_share(told.cut, tokens)}, can go with the first copy of each kept"
     )

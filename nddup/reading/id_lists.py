@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 
 from nddup.errors import ConfigError
-from nddup.ground.shown import name_some, read_cell, without_brackets
+from nddup.ground.shown import counted, name_some, read_cell, without_brackets
 from nddup.reading.outcomes import clean_id
 
 LOOKED_AT = 100
@@ -166,7 +166,9 @@ def require_known(origin: str, first: Sequence[str], unknown: int, number: int, 
         ConfigError: naming the first of them.
     """
     if unknown and (all_known or unknown == number):
-        said = f"none of {number:,} ids is a document" if unknown == number else f"{unknown:,} ids are no documents"
+        said = (
+            f"none of {number:,} ids is a document" if unknown == number else f"{counted(unknown, 'id')} of no document"
+        )
         raise ConfigError(f"{origin}: {said}: {name_some(first, unknown)}")
 
 

@@ -73,12 +73,12 @@ def notes(metrics: RunMetrics) -> list[str]:
     found += [*_sketch_notes(metrics.stages.sketch), *_document_notes(metrics)]
     limit = metrics.settings["input"].get("limit")
     if limit is not None and metrics.records >= limit:
-        found.insert(0, f"a first try: reading stopped after {limit:,} records (input.limit)")
+        found.insert(0, f"a first try: reading stopped after {counted(limit, 'record')} (input.limit)")
 
     if pairs.edits and pairs.edits.bounded:
         found.append(
-            f"{pairs.edits.bounded:,} pairs of long texts were compared by a lower bound: of these,"
-            f" {pairs.edits.bounded_unconfirmed:,} were not confirmed and may be near-duplicates"
+            f"by a lower bound were compared {counted(pairs.edits.bounded, 'pair')} of long texts: of these,"
+            f" {pairs.edits.bounded_unconfirmed:,} not confirmed, which may be near-duplicates"
         )
 
     if clusters.pairs_below_support:
@@ -99,8 +99,8 @@ def notes(metrics: RunMetrics) -> list[str]:
         )
     if clusters.led_clusters:
         found.append(
-            f"{clusters.led_clusters:,} clusters of families too large for all their sets were made around"
-            " leaders: every document with a near-duplicate is in one"
+            f"{counted(clusters.led_clusters, 'cluster')} around leaders, of families too large for all their sets:"
+            " every document with a near-duplicate is in one"
         )
     if clusters.led_components:
         found.append(
@@ -116,8 +116,8 @@ def notes(metrics: RunMetrics) -> list[str]:
     found += _keep_notes(keep, metrics.stages.pairs.limited)
     if texts and texts.beyond_files:
         found.append(
-            f"{texts.beyond_files:,} clusters chosen for the report lie in files beyond output.texts_read: it shows"
-            " them without their texts"
+            f"{counted(texts.beyond_files, 'cluster')} chosen for the report, in files beyond output.texts_read: shown"
+            " without texts"
         )
     return found + say_idle(metrics.settings) + (metrics.unused or [])
 
@@ -141,17 +141,18 @@ def _sketch_notes(sketch: SketchMetrics) -> list[str]:
             " each such byte"
         )
     if sketch.made_up_ids:
-        found.append(f"{counted(sketch.made_up_ids, 'document', 'have')} no id of their own: theirs is file#record")
+        found.append(f"{counted(sketch.made_up_ids, 'document')} without an id: named file#record")
     if sketch.renamed_ids:
         found.append(
             f"{counted(sketch.renamed_ids, 'document', 'have')} an id that an earlier record of other content has:"
-            " theirs is file#record; set input.id to a column that no two records share, input.id_prefix=source where"
+            " named file#record; set input.id to a column that no two records share, input.id_prefix=source where"
             " ids restart in each file, or leave these names"
         )
     found += [*_encoding_notes(sketch), *_frame_notes(sketch.framed_hosts)]
     if sketch.left_out_shingles:
         found.append(
-            f"{sketch.left_out_shingles:,} shingles in more documents than pairs.max_document_frequency were left out"
+            f"left out: {counted(sketch.left_out_shingles, 'shingle')} in more documents than"
+            " pairs.max_document_frequency"
         )
     if sketch.lexicon:
         terms, words = sketch.lexicon.terms, sketch.lexicon.counted
@@ -176,7 +177,7 @@ def _encoding_notes(sketch: SketchMetrics) -> list[str]:
     if sketch.undecodable_records:
         found.append(
             f"{counted(sketch.undecodable_records, 'record', 'hold')} bytes that are no text:"
-            f" {sketch.undecodable_places:,} bytes became U+FFFD; input.charset names another encoding"
+            f" {counted(sketch.undecodable_places, 'byte')} became U+FFFD; input.charset names another encoding"
         )
     if sketch.unread_records:
         parts = f", {counted(sketch.unread_parts, 'part')} such as attachments" if sketch.unread_parts else ""
@@ -245,11 +246,13 @@ def _keep_notes(keep: KeepMetrics, limited: int) -> list[str]:
         idle = counted(len(keep.listed_idle), "listed value")
         found.append(f"keep.policy: {idle} of no document: {name_some(keep.listed_idle)}")
     if keep.kept_pairs:
-        found.append(f"both documents of {keep.kept_pairs:,} pairs are kept, as keep.force and keep.max_lost ask")
+        found.append(
+            f"both documents of {counted(keep.kept_pairs, 'pair')} are kept, as keep.force and keep.max_lost ask"
+        )
     if limited:
         found.append(
-            f"{limited:,} distinct texts in components of more pairs than pairs.max_edges were compared with few kept"
-            " ones: more may be kept than keep.max_lost asks"
+            f"compared with few kept ones: {counted(limited, 'distinct text')} in components of more pairs than"
+            " pairs.max_edges: more may be kept than keep.max_lost asks"
         )
     return found
 
@@ -308,9 +311,10 @@ def _files(count: int) -> str:
 
 def _read_from(metrics: RunMetrics) -> str:
     """Say what was read; of a repository the files are known, and not their bytes, of a table neither."""
-    files, size = metrics.stages.sketch.files, metrics.stages.sketch.bytes
+    files, size, new = metrics.stages.sketch.files, metrics.stages.sketch.bytes, metrics.stages.sketch.new_records
     if files:
-        return ", ".join([_files(files), *([spell_size(size)] if size else [])])
+        read = ", ".join([_files(files), *([spell_size(size)] if size else [])])
+        return read if new is None else f"{new:,} of them new: {read}"
     is_onto = metrics.records and metrics.settings["output"].get("onto")
     return "by the run before, no new ones" if is_onto else "rows of a table"
 

@@ -33,6 +33,7 @@ from nddup.embedded.workers import Workers
 from nddup.engines.duck import DuckEngine
 from nddup.errors import ConfigError, OutputError, OutputExistsError
 from nddup.ground.columns import fingerprints_of, one_chunk, ragged_of
+from nddup.ground.shown import counted
 from nddup.matching.lookups import Matching, build_postings, is_among, spread_rows
 from nddup.repository.close_components import COLUMNS, Totals
 from nddup.repository.commits import (
@@ -189,8 +190,8 @@ def _with_ids(documents: pa.Table, prefix: str | None) -> pa.Table:
         return documents
     if prefix is None:
         raise ConfigError(
-            f"{count:,} records have no id, and ids made up from file and record may repeat in another batch; name"
-            " the field with input.id at `index create`, or give --id-prefix"
+            f"{counted(count, 'record', 'have')} no id, and ids made up from file and record may repeat in another"
+            " batch; name the field with input.id at `index create`, or give --id-prefix"
         )
     for name in ("doc_id", "group"):  # a group is named by a document's id
         at = documents.schema.get_field_index(name)

@@ -157,7 +157,7 @@ class OutputConfig(Section):
         None,
         description="write `nddup_weight` with kept documents, `kept` and `tagged`: times to train on each, by its"
         " copies: a table such as `{1: 1, 2: 2, 100: 1}`, fineweb2 (1, 2, 3, from 5 on 5, from 100 on 8, from"
-        " 1,000 on 1), or log2 (1 + log2 of the copies)",
+        " 1,000 on 1), or log2 (1 + log2 of the copies, rounded down)",
     )
     columns: list[str] | None = Field(
         None,

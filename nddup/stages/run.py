@@ -223,6 +223,8 @@ def find_clusters(engine: RunEngine, source: EngineTable) -> RunTables:
         is_asked = has_frames(engine.config) and made.counts.get("addresses") and not sketched.new
         framed = list_framed(ask()) if is_asked else []
         metrics = _sketch_metrics(source, made, silent).model_copy(update={"framed_hosts": framed})
+        if sketched.new:
+            metrics = metrics.model_copy(update={"new_records": new.documents + sum(new.reasons.values())})
         notes = [counted(rows["documents"], "document"), counted(rows["rejects"], "reject")]
         notes += [f"{new.documents:,} of the documents new"] if sketched.new else []
         stage.done(metrics, *notes, *_note_taken(engine, made))
@@ -388,7 +390,7 @@ def _name_families(engine: RunEngine, run_tables: RunTables, path: str) -> None:
             asked = engine.ask(documents=run_tables.tables["documents"], keep=run_tables.tables["keep"])
             saved = engine.put("names", asked.answer(names_after(earlier, asked)), made_of=made_of)
             asked.forget()
-        stage.notes.append(f"{saved.rows:,} names of families, by those of {path}")
+        stage.notes.append(f"{counted(saved.rows, 'name')} of families, by those of {path}")
 
 
 def _store_texts(engine: RunEngine, source: Collection, run_tables: RunTables) -> TextsMetrics:
@@ -397,7 +399,7 @@ def _store_texts(engine: RunEngine, source: Collection, run_tables: RunTables) -
         texts = engine.find("texts") or _read_chosen(engine, source, run_tables)
         rows_in = {"clusters": run_tables.clustered.rows["clusters"]}
         metrics = TextsMetrics(rows_in=rows_in, rows_out={"texts": texts.rows}, **texts.noted)
-        stage.done(metrics, f"{texts.rows:,} texts for the report")
+        stage.done(metrics, f"{counted(texts.rows, 'text')} for the report")
     return stage.metrics
 
 

@@ -91,7 +91,7 @@ def test_1_a_wrong_id(say: Say) -> None:
         file.write(json.dumps({"text": "it has words of its own, and none of the others"}) + "\n")
     counted = say(*RUN)
     assert counted.status == 0
-    assert counted.out[-2] == "  note: 1 document has no id of their own: theirs is file#record"
+    assert counted.out[-2] == "  note: 1 document without an id: named file#record"
 
 
 def test_2_spark_that_does_not_start() -> None:

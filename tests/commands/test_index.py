@@ -90,7 +90,7 @@ def test_a_list_of_our_own_may_be_removed_twice(place: Path, capsys: pytest.Capt
     capsys.readouterr()
 
     assert index("remove", "repo", "--ids", "cells.csv", "--all-known") == 2
-    assert "1 ids are no documents: nobody" in capsys.readouterr().err
+    assert "1 id of no document: nobody" in capsys.readouterr().err
     for name, unknown in (("table.csv", 0), ("cells.csv", 1)):
         for before in (0, 1):
             assert index("remove", "repo", "--ids", name) == 0

@@ -64,7 +64,7 @@ def test_made_up_ids_and_unread_files_are_said(capsys: pytest.CaptureFixture[str
 
     said = capsys.readouterr()
     assert "news.csv: no id found, using file#record; perhaps input.id=url, if no two records share it\n" in said.err
-    assert "note: 6 documents have no id of their own: theirs is file#record\n" in said.out
+    assert "note: 6 documents without an id: named file#record\n" in said.out
     assert "note: files that gave no document: paper.pdf (binary: a PDF); each is in rejects/\n" in said.out
 
 

@@ -95,6 +95,13 @@ def test_documents_leave_without_new_ones(night: Path, capsys: pytest.CaptureFix
     assert main(["run", *asked, "--overwrite", "--all-known"]) == 2
 
 
+def test_what_was_read_is_told_of_one_base(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The records are those of all batches, the files those of the last: it is said how many of the records are new."""
+    assert onto(night) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"^  records read +4   2 of them new: 1 file, \d+ bytes$", told, re.MULTILINE), told
+
+
 def test_the_run_before_may_go(night: Path) -> None:
     first = next((night / "one" / "documents").iterdir())
     assert onto(night) == 0

@@ -66,7 +66,7 @@ def test_made_up_ids_need_a_prefix(repo: Repository, tmp_path: Path) -> None:
     path = tmp_path / "news.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in ({"id": "n", "text": "first"}, {"text": "second"})))
 
-    with pytest.raises(ConfigError, match=r"1 records have no id, .* or give --id-prefix"):
+    with pytest.raises(ConfigError, match=r"1 record has no id, .* or give --id-prefix"):
         repo.add([str(path)])
     assert repo.version == 2
     repo.add([str(path)], id_prefix="monday/")

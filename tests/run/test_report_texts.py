@@ -226,5 +226,5 @@ def test_clusters_in_files_too_large_to_read_again_are_said(tmp_path: Path) -> N
     metrics = run_locally([str(tmp_path / "a.jsonl")], str(tmp_path / "run"), settings)
 
     assert pq.read_table(tmp_path / "run" / "texts").num_rows == 0
-    said = "1 clusters chosen for the report lie in files beyond output.texts_read: it shows them without their texts"
+    said = "1 cluster chosen for the report, in files beyond output.texts_read: shown without texts"
     assert said in notes(RunMetrics.read(metrics))

@@ -106,7 +106,7 @@ def test_csv_files_hold_no_formula_and_give_ids_back(place: Path, capsys: pytest
     assert main(["evaluate", "run", "--truth", "truth.csv"]) == 0
 
     assert f"{len(IDS)} ids" in capsys.readouterr().out
-    assert "0 ids are no documents" not in capsys.readouterr().out
+    assert "0 ids of no document" not in capsys.readouterr().out
 
 
 BLANKS = "\t\r\n \x00\x85\xa0\xad\u200b\u2060\u3000\u3164\ufeff\U000e0001"
