@@ -110,7 +110,9 @@ def read_rows(data: bytes, is_entry: Callable[[Sequence[str]], bool]) -> Rows:
         return _of_table(pq.read_table(io.BytesIO(data)))
     lines = list_lines(data)
     if lines and lines[0][1].startswith("{"):
-        return _of_objects([(number, _value_of(line)) for number, line in lines])
+        values = [(number, _value_of(line)) for number, line in lines]
+        if any(isinstance(value, dict) for _, value in values):  # else ids in braces, such as {6b29fc40-…}
+            return _of_objects(values)
     if (
         lines
         and lines[0][1].startswith("[")

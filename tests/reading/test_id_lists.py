@@ -48,6 +48,14 @@ def test_the_ids_of_a_list(name: str, encoding: str) -> None:
     assert IDS in read_ids(LISTS[name].encode(encoding))
 
 
+def test_ids_in_braces() -> None:
+    """As of COM and the registry of Windows; JSON is what its lines can be read as."""
+    ids = ["{6b29fc40-ca47-1067-b31d-00dd010662da}", "{b}", "c"]
+
+    assert ids in read_ids("\n".join(ids).encode())
+    assert ids in read_ids("".join(f"{one},kept\n" for one in ids).encode())
+
+
 def test_a_line_end_in_a_cell_is_a_blank() -> None:
     """As in an id that is read from a record."""
     assert read_ids(b'doc_id,reason\n"a\nb",x\n') == [["a b"]]
