@@ -235,6 +235,7 @@ _DECLARED = (
         url="title",
         content=("revision[last()]/text",),
         is_markup=False,
+        deleted="revision[last()]/text[@deleted=deleted]",
         roots=("mediawiki",),
     ),
     Format(

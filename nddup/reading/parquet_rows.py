@@ -31,7 +31,7 @@ from nddup.reading.json_lines import PlainRecords, are_printable, non_empty
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Value, excerpt, make_record
 from nddup.reading.parquet_pages import Pages, measure_pages, most_rows
 from nddup.reading.streams import LINE_BYTES, PIECE
-from nddup.reading.xml_structure import FIRST_ROWS, is_filled, rivals, table_format
+from nddup.reading.xml_structure import FIRST_ROWS, is_filled, rivals, table_format, text_fields
 
 ROWS = 4
 """Minimum number of rows decoded at a time; 1 if a dictionary is longer than ROWS_BYTES."""
@@ -198,13 +198,23 @@ def columns_of(file: pq.ParquetFile, group: int) -> list[pq.ColumnChunkMetaData]
 def format_of(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> Format:
     """Return the format with its columns: of several with usual names the first that is not empty in the first rows.
 
+    One that holds no text, but objects or lists of numbers, is chosen only if the user names it.
+
     Raises:
         FormatError: if a column is missing or repeated, or if no column looks like the text.
 
     Cost: nothing, unless there are several; then those of the first row group are read, up to FIRST_ROWS.
     """
     schema = file.schema_arrow
-    return table_format(declared, schema.names, chats_of(schema), _filled_in(file, raw, declared))
+    chats, filled = chats_of(schema), _filled_in(file, raw, declared)
+    given = {declared.id, declared.url, *declared.content, *declared.policy}
+    columns = [
+        name
+        for name, kind in zip(schema.names, schema.types, strict=True)
+        if name in given or holds_texts(kind) or not pa.types.is_nested(kind)
+    ]
+    is_text_there = bool(declared.content or text_fields(columns, chats, filled))
+    return table_format(declared, columns if is_text_there else schema.names, chats, filled)
 
 
 def _filled_in(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> list[str]:
@@ -234,7 +244,7 @@ def _choose_columns(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> tu
     wanted = (declared.id, declared.url, *declared.content, *policy)
     names = list(dict.fromkeys(name for name in wanted if name))
     for name in names:
-        if _is_nested(schema, name) and not (name in declared.content and holds_texts(schema.field(name).type)):
+        if _is_nested(schema, name) and not holds_texts(schema.field(name).type):
             raise FormatError(f"column {name} holds {schema.field(name).type}, which is not text")
     return declared, names
 
@@ -505,8 +515,12 @@ def _value(scalar: pa.Scalar) -> Value | list[object] | None:
 
 
 def _text(values: dict[str, Value | list[object] | None], name: str | None) -> str | None:
-    """Return a value as text; bytes that are not UTF-8 in hexadecimal digits, so that different ones stay different."""
+    """Return a value as text; bytes that are not UTF-8 in hexadecimal digits, so that different ones stay different.
+
+    Of a list its first text, as of JSON.
+    """
     value = values.get(name) if name else None
+    value = next(iter(texts_of(value)), None) if isinstance(value, list) else value
     if not isinstance(value, bytes):
         return value if isinstance(value, str) else None
     try:

@@ -520,7 +520,8 @@ def _field(node: Node, kind: FieldKind, is_markup: bool | None) -> Field | None:
     if kind == "base64" or (kind == "auto" and (node.get("encoding") or "").strip().lower() == "base64"):
         return declared_value(_text(node), "base64", is_markup)
     if kind == "typed":
-        kind = _kind_of_type(_attribute(node, "type").strip().lower())
+        is_encoded = _attribute(node, "mode").strip().lower() == "base64"  # of Atom 0.3
+        kind = "base64" if is_encoded else _kind_of_type(_attribute(node, "type").strip().lower())
         if kind == "base64":
             return declared_value(_text(node), kind, is_markup)
     text = _text_apart(node)

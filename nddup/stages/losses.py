@@ -21,9 +21,10 @@ UNREADABLE = "unreadable"
 READ = (REPEATED, "short", TAKEN_OUT)
 """The reject reasons of records that were read: a file of nothing else is no file without a document."""
 
-NO_DOCUMENTS = ("not text", "revisit", "status", HEADER, TAKEN_OUT)
+NO_DOCUMENTS = ("not text", "revisit", "status", "deleted", HEADER, TAKEN_OUT)
 """The reject reasons of records that hold no document: the images, scripts, redirects and error pages of a crawl,
-repeated fetches of what was never found, headers of joined tables, and what the user takes out."""
+repeated fetches of what was never found, what a source has deleted, headers of joined tables, and what the user takes
+out."""
 
 NAMED_FILES = 3
 """Maximum number of files that a message names."""

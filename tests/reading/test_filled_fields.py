@@ -122,6 +122,20 @@ def test_a_column_of_numbers_in_lists_hides_no_text() -> None:
     assert read(made.getvalue(), is_table=True) == [("a", "one")]
 
 
+def test_an_address_or_id_that_is_a_list() -> None:
+    """Its first text counts, as in JSON; what is an object is none, and takes no other part of a file with it."""
+    rows = [{"id": {"of": "a"}, "_id": "a", "url": ["u", "v"], "text": "one"}]
+    made = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), made)
+    found = records_of(lines(rows).encode())
+    head = container_head(made.getvalue(), "a", None, {})
+    assert head is not None
+    of_table = list(read_container(made, head, source="a", compression="", limit=None, max_record=1 << 20))
+
+    assert [(one.doc_id, one.url) for one in of_table if isinstance(one, Record)] == [("a", "u")]
+    assert [(one.doc_id, one.url) for one in found] == [("a", "u")]
+
+
 def test_a_header_that_is_repeated_fills_no_column() -> None:
     """The names of the columns in a table that was appended are no values of theirs."""
     joined = table(EMPTY) + table(EMPTY)

@@ -284,6 +284,28 @@ def test_usual_names_of_texts_come_before_descriptions(row: dict[str, object], c
     assert [seen(result)[-1] for result in results] == [content]
 
 
+def test_a_text_of_a_wiki_that_is_hidden_is_no_empty_document() -> None:
+    """A page whose newest revision was suppressed has no text in the dump; an older one does not stand for it."""
+    page = "<page><title>{0}</title><id>{0}</id>{1}</page>"
+    older = "<revision><timestamp>2001</timestamp><text>old</text></revision>"
+    hidden = '<revision><timestamp>2002</timestamp><text bytes="9" deleted="deleted" /></revision>'
+    pages = (
+        page.format(1, older + hidden) + page.format(2, older) + page.format(3, hidden.replace("2002", "2000") + older)
+    )
+    _, results = read_all(f"<mediawiki>{pages}</mediawiki>".encode())
+
+    assert [seen(result) for result in results] == [("1", None, "[deleted]"), ("2", "2", "old"), ("3", "3", "old")]
+
+
+@pytest.mark.parametrize("kind", ['mode="base64"', 'type="text/html" mode="base64"', 'type="application/octet-stream"'])
+def test_an_entry_of_atom_in_base64(kind: str) -> None:
+    """Atom 0.3 says it by `mode`; its letters are not the text."""
+    entry = f"<entry><id>1</id><title>T</title><content {kind}>\nPHA+b25lPC9wPg==\n</content></entry>"
+    _, results = read_all(f'<feed version="0.3" xmlns="http://purl.org/atom/ns#">{entry}</feed>'.encode())
+
+    assert [seen(result) for result in results] == [("1", None, "T one")]
+
+
 def test_every_declared_format_has_a_golden_file() -> None:
     """Every declared format is tested here, or with the containers, or in `test_records`: `romip`, `xml`, `jsonl`."""
     assert {name for name, *_ in GOLDEN} | {"romip", "xml", "jsonl", *CONTAINERS} == set(FORMATS)
