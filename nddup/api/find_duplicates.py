@@ -84,8 +84,9 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         df: a table with one document per row: a DataFrame of Spark, pandas or Polars; an Arrow table; a list of
             dictionaries; or whatever gives its rows as a stream of Arrow (`__arrow_c_stream__`: a Dataset of Hugging
             Face, a relation of DuckDB, a RecordBatchReader) or by the interchange protocol (`__dataframe__`).
-        id: name of the column of ids, which are compared as text: their exact value. Null and repeated ids go to
-            `rejects`. None: the column `id` if there is one; else each row has its number, from 0, as its id.
+        id: name of the column of ids, of pandas also of the index. They are compared as text: their exact value, with
+            all blanks. Null and repeated ids go to `rejects`. None: the column `id` if there is one; else each row has
+            its number, from 0, as its id.
         text: name of the column of texts: strings, lists of strings, or chats (lists of `{role, content}`). None: a
             title and a text by their usual names, as in files (`title`; `content`, `text`, `body`, …, `messages`). Rows
             with nothing in them go to `rejects`.

@@ -84,23 +84,39 @@ def as_table(given: GivenTable, wanted: Callable[[list[str]], list[str]]) -> Giv
     Raises:
         ConfigError: if it is no table; the message says how to make one of it.
     """
-    if isinstance(given, pa.Table) or hasattr(given, "sparkSession") or hasattr(given, "iloc") or is_polars(given):
-        found = given
+    if isinstance(given, pa.Table) or hasattr(given, "sparkSession") or is_polars(given):
+        table = given
+    elif hasattr(given, "iloc"):
+        table = _with_index(given)
     elif type(given).__module__.startswith("polars.") and hasattr(given, "collect_schema"):
         names = given.collect_schema().names()
-        found = import_module("polars").collect_all([given.select(wanted(names))])[0]
+        table = import_module("polars").collect_all([given.select(wanted(names))])[0]
     elif isinstance(given, list | tuple) and given and all(isinstance(row, Mapping) for row in given):
         names = list(dict.fromkeys(name for row in given for name in row))
-        found = Rows(given, names)
+        table = Rows(given, names)
     elif hasattr(given, "__arrow_c_stream__"):
-        found = _of_stream(given, wanted)
+        table = _of_stream(given, wanted)
     elif hasattr(given, "__dataframe__"):
-        found = import_module("pyarrow.interchange").from_dataframe(given)
+        table = import_module("pyarrow.interchange").from_dataframe(given)
     else:
         raise no_table(given)
-    if not isinstance(found, pa.Table) and not hasattr(found, "columns"):
+    if not isinstance(table, pa.Table) and not hasattr(table, "columns"):
         raise no_table(given)
-    return found
+    return table
+
+
+def _with_index(df: GivenTable) -> GivenTable:
+    """Return a DataFrame of pandas whose index has names with a column for each name; it shares all other columns."""
+    columns = getattr(df, "columns", None)
+    if columns is None or columns.nlevels > 1:
+        return df
+    names = [name for name in df.index.names if name is not None and name not in columns]
+    if not names:
+        return df
+    whole = df.copy(deep=False)
+    for name in names:
+        whole[name] = df.index.get_level_values(name)
+    return whole
 
 
 def _of_stream(given: GivenTable, wanted: Callable[[list[str]], list[str]]) -> pa.Table:

@@ -163,12 +163,14 @@ def make_record(
     capture: Capture | None = None,
     unread: Unread = ALL_READ,
     parent: str | None = None,
+    is_exact: bool = False,
 ) -> Record | Reject:
     r"""Make a record from its parts.
 
     Args:
         doc_id: as in the file. Each run of control characters and line ends becomes one blank, because ids are written
             to line-based and tab-separated files.
+        is_exact: whether the id stays as it is instead, since its table is joined with the answer.
         url: as in the file; control characters and line ends are removed, as in browsers.
         fields: each part of the content, and whether it is markup; at least one. An empty one beside others is left
             out: a record with an empty title is one without a title.
@@ -181,7 +183,7 @@ def make_record(
         >>> make_record(" a\n\tb ", "http://x/\n1", [("text", None)])
         Record(doc_id='a b', url='http://x/1', fields=('text',), is_markup=None, charset=None, replaced=0, policy=())
     """
-    doc_id = clean_id(doc_id) if doc_id else None
+    doc_id = clean_id(doc_id) if doc_id and not is_exact else doc_id
     if doc_id and len(doc_id) > MAX_ID_LENGTH:
         return Reject("id too long", f"{len(doc_id):,} characters, more than {MAX_ID_LENGTH:,}", start)
 

@@ -227,11 +227,11 @@ def _document(
     except UnicodeDecodeError as error:
         return Reject("malformed", f"the text is not UTF-8: {error}", start, name)
     known = tuple(value if value is None else value.decode(errors="replace") for value in policy or ())
+    make = partial(make_record, name, None, start=start, policy=known, is_exact=True)
     if turns is not None:
         chat = parse_json(b'{"turns":' + turns + b"}", TURNS)
         if not isinstance(chat, Record):
             return Reject("no text", "no turn of the chat has a text", start, name)
         fields = [*given, *((field, None) for field in chat.fields)]
-        return make_record(name, None, fields, start=start, replaced=chat.replaced, policy=known, unread=chat.unread)
-    is_null = Reject("no text", "the text is null", start, name)
-    return make_record(name, None, given, start=start, policy=known) if given else is_null
+        return make(fields, replaced=chat.replaced, unread=chat.unread)
+    return make(given) if given else Reject("no text", "the text is null", start, name)
