@@ -32,14 +32,10 @@ DECIDING = ("input", "tokens", "shingle", "sketch", "pairs", "keep")
 
 NOT_DECIDING = frozenset(
     {
-        "input.max_rejects",
-        "input.max_unreadable",
-        "pairs.max_comparisons",
-        "keep.force",
-        "keep.all_known",
+        "input.max_rejects", "input.max_unreadable", "pairs.max_comparisons", "keep.force", "keep.all_known",
         "keep.ledger",
-    }
-)
+    },
+)  # fmt: skip
 """Settings of these that decide when a run stops, or only what is counted; and keep.force, whose documents are compared
 one by one."""
 

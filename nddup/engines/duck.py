@@ -61,18 +61,11 @@ BATCH_ROWS = 10_000
 """Rows in a batch of an answer."""
 
 SQL_TYPES = {
-    "long": "BIGINT",
-    "int": "INTEGER",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "binary": "BLOB",
-    "boolean": "BOOLEAN",
-    "array<long>": "BIGINT[]",
-    "array<int>": "INTEGER[]",
-    "array<string>": "VARCHAR[]",
+    "long": "BIGINT", "int": "INTEGER", "double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "boolean": "BOOLEAN",
+    "array<long>": "BIGINT[]", "array<int>": "INTEGER[]", "array<string>": "VARCHAR[]",
     "array<ledger>": 'STRUCT("name" VARCHAR, "values" STRUCT("value" VARCHAR, documents BIGINT)[], "distinct" BIGINT,'
     " least VARCHAR, greatest VARCHAR)[]",
-}
+}  # fmt: skip
 """DuckDB's type for each type of `nddup.tables.TYPES`."""
 
 CHUNK = 1 << 24

@@ -59,27 +59,17 @@ class ClusterMode:
         return self.is_mined or bool(self.means)
 
 
-MODES: Final[Mapping[str, ClusterMode]] = MappingProxyType(
-    {
-        mode.name: mode
-        for mode in (
-            ClusterMode("all", "all maximal sets", is_mined=True, is_joint=True),
-            ClusterMode("cover", "a few that hold every pair", is_mined=True, is_joint=True),
-            ClusterMode(
-                "partition",
-                "each kept document with its duplicates",
-                "a kept document and its duplicates",
-                promises="stars",
-            ),
-            ClusterMode(
-                "components",
-                "connected components",
-                "a connected component: two of its members need not be near-duplicates",
-            ),
-            ClusterMode("none", "pairs and keep-list only", promises="sets"),
-        )
-    }
-)
+_DECLARED = (
+    ClusterMode("all", "all maximal sets", is_mined=True, is_joint=True),
+    ClusterMode("cover", "a few that hold every pair", is_mined=True, is_joint=True),
+    ClusterMode("partition", "each kept document with its duplicates", "a kept document and its duplicates",
+                promises="stars"),
+    ClusterMode("components", "connected components",
+                "a connected component: two of its members need not be near-duplicates"),
+    ClusterMode("none", "pairs and keep-list only", promises="sets"),
+)  # fmt: skip
+
+MODES: Final[Mapping[str, ClusterMode]] = MappingProxyType({mode.name: mode for mode in _DECLARED})
 """Every mode, by name."""
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(

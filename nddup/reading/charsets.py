@@ -34,24 +34,13 @@ SINGLE_BYTE: Final = frozenset(
 
 # Labels found in documents that the encoding standard does not list.
 _UNLISTED_LABELS = {
-    "koi8r": "koi8-r",
-    "koi-8r": "koi8-r",
-    "koi-8": "koi8-r",
-    "koi8u": "koi8-u",
-    "koi-8u": "koi8-u",
-    "alt": "cp866",
-    "cp950": "big5",
-    "latin-1": "cp1252",
-    "iso-latin-1": "cp1252",
-    "x-mac-cyrillic": "mac-cyrillic",
-    "x-mac-ukrainian": "mac-cyrillic",
-    "hz-gb-2312": "hz",
-    "iso-2022-kr": "iso2022_kr",
-    "csiso2022kr": "iso2022_kr",
-    "utf-32": "utf-32-le",
-    "utf-8-sig": "utf-8",
-    "x-user-defined": "cp1252",  # as browsers read a page that declares it
-}
+    "koi8r": "koi8-r", "koi-8r": "koi8-r", "koi-8": "koi8-r", "koi8u": "koi8-u", "koi-8u": "koi8-u", "alt": "cp866",
+    "cp950": "big5", "latin-1": "cp1252", "iso-latin-1": "cp1252", "x-mac-cyrillic": "mac-cyrillic",
+    "x-mac-ukrainian": "mac-cyrillic", "hz-gb-2312": "hz", "iso-2022-kr": "iso2022_kr", "csiso2022kr": "iso2022_kr",
+    "utf-32": "utf-32-le", "utf-8-sig": "utf-8",
+    # as browsers read a page that declares it
+    "x-user-defined": "cp1252",
+}  # fmt: skip
 
 _PAGE_LABEL = re.compile(r"^(?:x-)?(?:windows|win|cp|ibm|dos)[-_ ]?(\d{3,4})$")
 """A code page by its number, however its vendor is written."""
@@ -64,13 +53,9 @@ _LABEL_START = re.compile(
 
 # The standard's decoders for these encodings cover more characters than Python's codecs of the same name.
 _WIDER_CODECS = {
-    "big5": "big5hkscs",
-    "euc_kr": "cp949",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "iso8859-11": "cp874",
+    "big5": "big5hkscs", "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "iso8859-11": "cp874",
     "shift_jis": "cp932",
-}
+}  # fmt: skip
 
 # Codecs that a document may declare: not utf-7 or unicode_escape, and nothing that is not a character encoding.
 _ALLOWED = SINGLE_BYTE | {

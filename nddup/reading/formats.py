@@ -48,15 +48,14 @@ FILE_KINDS: dict[Kind, FileKind] = {
     "xml": FileKind(is_cut=True),
     "sgml": FileKind(is_cut=True, uncut="TREC"),
     "jsonl": FileKind(is_cut=True),
-    "warc": FileKind(
-        is_packed=True, starts=(b"WARC/", b"filedesc://"), holds="the page of each response", uncut="WARC"
-    ),
+    "warc": FileKind(is_packed=True, starts=(b"WARC/", b"filedesc://"), holds="the page of each response",
+                     uncut="WARC"),
     "csv": FileKind(),
     "parquet": FileKind(is_columnar=True, is_packed=True, starts=(b"PAR1",)),
     "html": FileKind(is_copied=True, has_columns=False, holds="the whole file", uncut="pages", untagged="a page"),
     "mail": FileKind(holds="subject and body of each message", uncut="e-mail", untagged="e-mail"),
     "text": FileKind(is_copied=True, has_columns=False, holds="the whole file", untagged="a text"),
-}
+}  # fmt: skip
 
 
 class FormatError(ValueError):
@@ -208,134 +207,54 @@ class Format:
 
 
 _DECLARED = (
-    Format(
-        name="romip",
-        record="document",
-        id="docID",
-        url="docURL",
-        title=("subject",),
-        content=("content",),
-        is_markup=True,
-        may_encode_url=True,
-        has_own_charset=True,
-    ),
-    Format(  # TREC web and newswire, CLEF, Reuters-21578: see `sgml_records`
-        name="trec",
-        kind="sgml",
-        id="DOCNO|@NEWID",
-        title=("HEADLINE|TITLE|HEAD|HL|TI|TTL",),
-        content=("LEADPARA|LEAD|LD", "BODY|TEXT|TX"),
-        is_markup=True,
-        has_own_charset=True,
-    ),
-    Format(  # the id is the page's, not the revision's; of a full history the newest revision is read
-        name="mediawiki",
-        record="page",
-        id="id",
-        url="title",
-        content=("revision[last()]/text",),
-        is_markup=False,
-        deleted="revision[last()]/text[@deleted=deleted]",
-        roots=("mediawiki",),
-    ),
-    Format(
-        name="stackexchange",
-        record="row",
-        id="@Id",
-        title=("text(@Title)",),
-        content=("html(@Body)", "text(@Text)"),
-        roots=("posts", "comments"),
-    ),
-    Format(  # RSS 2.0, and 1.0 in RDF. `[1]`: feeds also have media:title, WordPress also excerpt:encoded
-        name="rss",
-        record="item",
-        id="guid|@about|link",
-        url="link",
-        title=("title[1]",),
-        content=("html(encoded[1]|description[1])",),
-        roots=("rss", "RDF"),
-    ),
-    Format(
-        name="atom",
-        record="entry",
-        id="id",
-        url="link[@rel=alternate]/@href|link[@rel=]/@href|link/@href",
-        title=("typed(title[1])",),
-        content=("typed(content[1]|summary[1])",),
-        roots=("feed",),
-    ),
-    Format(
-        name="oai",
-        record="record",
-        id="header/identifier",
-        url="metadata/*/identifier",
-        title=("metadata/*/title",),
-        content=("metadata/*/description|metadata/*/abstract|metadata",),
-        is_markup=False,
-        deleted="header[@status=deleted]",
-        roots=("OAI-PMH",),
-    ),
-    Format(  # journal articles; one a file, or several
-        name="jats",
-        record="article",
-        id="|".join(f"front/article-meta/article-id[@pub-id-type={kind}]" for kind in ("pmc", "pmcid", "pmid", "doi")),
-        url="front/article-meta/self-uri/@href",
-        title=("front/article-meta/title-group/article-title",),
-        content=("front/article-meta/abstract", "body"),
-        is_markup=False,
-        roots=("article/front/article-meta", "pmc-articleset"),
-    ),
-    Format(  # many records have a title and no abstract: each is a text
-        name="pubmed",
-        record="PubmedArticle",
-        id="MedlineCitation/PMID",
-        content=("MedlineCitation/Article/ArticleTitle", "MedlineCitation/Article/Abstract"),
-        is_markup=False,
-        roots=("PubmedArticleSet",),
-    ),
-    Format(  # editions and corpora; of papers, also those of which GROBID read the header alone
-        name="tei",
-        record="TEI",
-        id="@id|teiHeader/fileDesc/publicationStmt/idno[1]|teiHeader/fileDesc/sourceDesc/biblStruct/idno[1]",
-        title=("teiHeader/fileDesc/titleStmt/title[1]",),
-        content=("teiHeader/profileDesc/abstract", "text"),
-        is_markup=False,
-        roots=("TEI", "teiCorpus"),
-    ),
-    Format(  # a page that OCR has read: its words are attributes
-        name="alto",
-        record="alto",
-        content=(
-            "Layout/Page/*/TextBlock/TextLine/String/@CONTENT",
-            "Layout/Page/*/ComposedBlock/TextBlock/TextLine/String/@CONTENT",
-        ),
-        is_markup=False,
-        roots=("alto",),
-    ),
-    Format(  # likewise; regions say again what their lines say
-        name="pagexml",
-        record="PcGts",
-        content=("Page/TextRegion/TextEquiv/Unicode|Page/TextRegion/TextLine/TextEquiv/Unicode",),
-        is_markup=False,
-        roots=("PcGts",),
-    ),
-    Format(
-        name="solr",
-        record="doc",
-        id="field[@name=id]",
-        url="field[@name=url]",
-        title=("field[@name=title]",),
-        content=("field[@name=text]|field[@name=content]|field[@name=body]|field[@name=description]",),
-        roots=("add",),
-    ),
-    Format(
-        name="sphinx",
-        record="document",
-        id="@id",
-        title=("title|subject",),
-        content=("content|text|body",),
-        roots=("docset",),
-    ),
+    Format(name="romip", record="document", id="docID", url="docURL", title=("subject",), content=("content",),
+           is_markup=True, may_encode_url=True, has_own_charset=True),
+    # TREC web and newswire, CLEF, Reuters-21578: see `sgml_records`
+    Format(name="trec", kind="sgml", id="DOCNO|@NEWID", title=("HEADLINE|TITLE|HEAD|HL|TI|TTL",),
+           content=("LEADPARA|LEAD|LD", "BODY|TEXT|TX"), is_markup=True, has_own_charset=True),
+    # the id is the page's, not the revision's; of a full history the newest revision is read
+    Format(name="mediawiki", record="page", id="id", url="title", content=("revision[last()]/text",), is_markup=False,
+           deleted="revision[last()]/text[@deleted=deleted]", roots=("mediawiki",)),
+    Format(name="stackexchange", record="row", id="@Id", title=("text(@Title)",),
+           content=("html(@Body)", "text(@Text)"), roots=("posts", "comments")),
+    # RSS 2.0, and 1.0 in RDF. `[1]`: feeds also have media:title, WordPress also excerpt:encoded
+    Format(name="rss", record="item", id="guid|@about|link", url="link", title=("title[1]",),
+           content=("html(encoded[1]|description[1])",), roots=("rss", "RDF")),
+    Format(name="atom", record="entry", id="id", url="link[@rel=alternate]/@href|link[@rel=]/@href|link/@href",
+           title=("typed(title[1])",), content=("typed(content[1]|summary[1])",), roots=("feed",)),
+    Format(name="oai", record="record", id="header/identifier", url="metadata/*/identifier",
+           title=("metadata/*/title",), content=("metadata/*/description|metadata/*/abstract|metadata",),
+           is_markup=False, deleted="header[@status=deleted]", roots=("OAI-PMH",)),
+    # journal articles; one a file, or several
+    Format(name="jats", record="article",
+           id="|".join(f"front/article-meta/article-id[@pub-id-type={kind}]"
+                       for kind in ("pmc", "pmcid", "pmid", "doi")),
+           url="front/article-meta/self-uri/@href", title=("front/article-meta/title-group/article-title",),
+           content=("front/article-meta/abstract", "body"), is_markup=False,
+           roots=("article/front/article-meta", "pmc-articleset")),
+    # many records have a title and no abstract: each is a text
+    Format(name="pubmed", record="PubmedArticle", id="MedlineCitation/PMID",
+           content=("MedlineCitation/Article/ArticleTitle", "MedlineCitation/Article/Abstract"), is_markup=False,
+           roots=("PubmedArticleSet",)),
+    # editions and corpora; of papers, also those of which GROBID read the header alone
+    Format(name="tei", record="TEI",
+           id="@id|teiHeader/fileDesc/publicationStmt/idno[1]|teiHeader/fileDesc/sourceDesc/biblStruct/idno[1]",
+           title=("teiHeader/fileDesc/titleStmt/title[1]",), content=("teiHeader/profileDesc/abstract", "text"),
+           is_markup=False, roots=("TEI", "teiCorpus")),
+    # a page that OCR has read: its words are attributes
+    Format(name="alto", record="alto",
+           content=("Layout/Page/*/TextBlock/TextLine/String/@CONTENT",
+                    "Layout/Page/*/ComposedBlock/TextBlock/TextLine/String/@CONTENT"),
+           is_markup=False, roots=("alto",)),
+    # likewise; regions say again what their lines say
+    Format(name="pagexml", record="PcGts",
+           content=("Page/TextRegion/TextEquiv/Unicode|Page/TextRegion/TextLine/TextEquiv/Unicode",), is_markup=False,
+           roots=("PcGts",)),
+    Format(name="solr", record="doc", id="field[@name=id]", url="field[@name=url]", title=("field[@name=title]",),
+           content=("field[@name=text]|field[@name=content]|field[@name=body]|field[@name=description]",),
+           roots=("add",)),
+    Format(name="sphinx", record="document", id="@id", title=("title|subject",), content=("content|text|body",),
+           roots=("docset",)),
     Format(name="xml"),
     Format(name="jsonl", kind="jsonl"),
     Format(name="warc", kind="warc"),
@@ -344,7 +263,7 @@ _DECLARED = (
     Format(name="html", kind="html", is_markup=True),
     Format(name="mail", kind="mail"),
     Format(name="text", kind="text", is_markup=False),
-)
+)  # fmt: skip
 FORMATS: dict[str, Format] = {declared.name: declared for declared in _DECLARED}
 
 

@@ -42,17 +42,9 @@ from nddup.reading.xml_cutting import is_readable_as_ascii
 from nddup.reading.xml_records import parse_xml, wrapper_of
 
 __all__ = [
-    "Record",
-    "Reject",
-    "content_fingerprint",
-    "decode_base64",
-    "fingerprint_bytes",
-    "parse_record",
-    "read_encoded",
-    "read_text",
-    "record_text",
-    "spell_page",
-]
+    "Record", "Reject", "content_fingerprint", "decode_base64", "fingerprint_bytes", "parse_record", "read_encoded",
+    "read_text", "record_text", "spell_page",
+]  # fmt: skip
 
 _DECODER = json.JSONDecoder(  # `json.loads` would make one per call; NaN stands for null where a column has no other
     parse_int=str, parse_float=str, parse_constant=lambda word: None if word == "NaN" else word

@@ -62,15 +62,9 @@ _NAME = re.compile(rb"[A-Za-z_][\w.-]*+")
 _DECLARATION = rb"\sxmlns%b\s*=\s*(?:\"([^\"]*)\"|'([^']*)')"
 
 _PARSER = etree.XMLParser(
-    resolve_entities=False,
-    no_network=True,
-    load_dtd=False,
-    dtd_validation=False,
-    recover=False,
-    huge_tree=True,
-    remove_comments=True,
-    remove_pis=True,
-)
+    resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, recover=False, huge_tree=True,
+    remove_comments=True, remove_pis=True,
+)  # fmt: skip
 
 
 class Wrapper:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nddup.ground.metrics import RunMetrics
+from nddup.tables.declared import arrow_of
 
 MATRIX_EACH = 24
 """Maximum number of documents in the matrix of a cluster."""
@@ -27,71 +28,30 @@ LISTED_EACH = 200
 LENGTHS = (0, 1, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 """Lower ends of the histogram of lengths, in tokens."""
 
-CLUSTERS = pa.schema(
-    [
-        ("cluster_id", pa.string()),
-        ("support", pa.int32()),
-        ("size", pa.int32()),
-        ("component", pa.string()),
-        ("coverage", pa.string()),
-        ("representative", pa.string()),
-        ("members", pa.list_(pa.string())),
-    ]
+CLUSTERS = arrow_of(
+    "cluster_id string, support int, size int, component string, coverage string, representative string,"
+    " members array<string>"
 )
 DESCRIBED = (
-    ("doc_id", pa.string()),
-    ("url", pa.string()),
-    ("source", pa.string()),
-    ("record", pa.int64()),
-    ("n_tokens", pa.int32()),
-    ("n_features", pa.int32()),
-    ("kept", pa.bool_()),
-    ("duplicate_of", pa.string()),
-    ("reason", pa.string()),
+    "doc_id string, url string, source string, record long, n_tokens int, n_features int, kept boolean,"
+    " duplicate_of string, reason string"
 )
 """Columns of a document wherever one is shown."""
 
-LISTED = pa.schema([("rank", pa.int32()), ("place", pa.int32()), *DESCRIBED])
-CELLS = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("first", pa.int32()),
-        ("second", pa.int32()),
-        ("overlap", pa.int32()),
-        ("resemblance", pa.float64()),
-    ]
-)
-UNREAD = pa.schema([("parent", pa.string()), ("unread_bytes", pa.int64()), ("unread_parts", pa.int32())])
+LISTED = arrow_of(f"rank int, place int, {DESCRIBED}")
+CELLS = arrow_of("rank int, first int, second int, overlap int, resemblance double")
+UNREAD = "parent string, unread_bytes long, unread_parts int"
 """What a record is part of, and what of it is not in its text; an earlier version did not count it: 0."""
 
-DOCUMENTS = pa.schema(
-    [
-        *DESCRIBED,
-        *UNREAD,
-        ("resemblance", pa.float64()),
-        ("lost", pa.float64()),
-        ("leader", pa.bool_()),
-        ("stands", pa.int64()),
-        ("longest", pa.int32()),
-        ("pairs", pa.int64()),
-    ]
+DOCUMENTS = arrow_of(
+    f"{DESCRIBED}, {UNREAD}, resemblance double, lost double, leader boolean, stands long, longest int, pairs long"
 )
-STANDS = pa.schema(
-    [
-        ("document", pa.int32()),
-        ("other", pa.string()),
-        ("reason", pa.string()),
-        ("resemblance", pa.float64()),
-        ("lost", pa.float64()),
-    ]
-)
-NEAREST = pa.schema(
-    [("document", pa.int32()), ("other", pa.string()), ("overlap", pa.int32()), ("resemblance", pa.float64())]
-)
-MEMBERSHIPS = pa.schema([("document", pa.int32()), ("rank", pa.int32()), ("clusters", pa.int64())])
-WEAKEST = pa.schema([("rank", pa.int32()), ("pairs", pa.int64()), ("estimated", pa.int64()), ("least", pa.float64())])
-EDGES = pa.schema([("part", pa.int32()), ("first", pa.int32()), ("second", pa.int32()), ("resemblance", pa.float64())])
-TEXTS = pa.schema([("doc_id", pa.string()), ("text", pa.string())])
+STANDS = arrow_of("document int, other string, reason string, resemblance double, lost double")
+NEAREST = arrow_of("document int, other string, overlap int, resemblance double")
+MEMBERSHIPS = arrow_of("document int, rank int, clusters long")
+WEAKEST = arrow_of("rank int, pairs long, estimated long, least double")
+EDGES = arrow_of("part int, first int, second int, resemblance double")
+TEXTS = arrow_of("doc_id string, text string")
 
 
 class AboutDocuments(NamedTuple):

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nddup.ground.metrics import RunMetrics, StageMetrics
 from nddup.ground.shown import JsonValue, as_text, counted
-from nddup.report.content import LENGTHS, UNREAD, AboutDocuments, Content, Family, find_families, find_nearest_sets
+from nddup.report.content import LENGTHS, AboutDocuments, Content, Family, find_families, find_nearest_sets
 from nddup.report.for_review import decisive_of, is_resemblance_exact
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
@@ -130,7 +130,7 @@ def document_chunks(shown: AboutDocuments, stored: StoredTexts) -> Iterator[tupl
                 "text": [[chunk, place] for chunk, place, _ in texts],
                 "clusters": ranks[places],
                 "in": in_all[places].tolist(),
-                **{name: rows[name] for name in UNREAD.names},
+                **{name: rows[name] for name in ("parent", "unread_bytes", "unread_parts")},
             },
         )
         yield f"nearest-{number}", None if nearest is None else nearest[places]
@@ -206,7 +206,7 @@ def family_chunks(shown: Content, families: Sequence[Family]) -> Iterator[tuple[
                     "ranks": list(family.ranks),
                     "documents": family.documents,
                     "nodes": _nodes(family, members, described),
-                    "edges": _edges(shown, bounds[place], bounds[place + 1]),
+                    "edges": _flat_pairs(shown.edges.slice(bounds[place], bounds[place + 1] - bounds[place])),
                 }
                 for place, family in enumerate(families[start : start + FAMILIES_EACH], start)
             ],
@@ -222,12 +222,6 @@ def _nodes(
             if doc in held:
                 held[doc].append(place)
     return [[doc, *described.get(doc, (None, 0)), places] for doc, places in held.items()]
-
-
-def _edges(shown: Content, low: int, high: int) -> list[int]:
-    edges = shown.edges.slice(low, high - low)
-    columns = [edges["first"].to_numpy(), edges["second"].to_numpy(), _thousandths(edges["resemblance"])]
-    return np.stack(columns, axis=1).astype(np.int64).ravel().tolist()
 
 
 def summarise(
@@ -537,6 +531,6 @@ def _members(shown: Content, listed: list[int], cells: list[int]) -> Iterator[Ch
 
 
 def _flat_pairs(cells: pa.Table) -> list[int]:
-    """Return four numbers for each pair: first, second, overlap, resemblance in 1/1000 or -1."""
-    columns = [cells[name].to_numpy() for name in ("first", "second", "overlap")]
+    """Return for each pair first, second, overlap if it is there, and the resemblance in 1/1000 or -1."""
+    columns = [cells[name].to_numpy() for name in ("first", "second", "overlap") if name in cells.column_names]
     return np.stack([*columns, _thousandths(cells["resemblance"])], axis=1).astype(np.int64).ravel().tolist()

@@ -44,32 +44,28 @@ _STORED = [column for column in tables.DOCUMENTS.columns if column.is_stored]
 """The columns of a run's documents that a repository stores too; lists come last."""
 
 DOCUMENTS = Table(
-    "documents",
-    "One row per document that was added.",
+    "documents", "One row per document that was added.",
     (
-        _KEY,
-        *sorted(_STORED, key=lambda column: column.type.startswith("array")),
+        _KEY, *sorted(_STORED, key=lambda column: column.type.startswith("array")),
         Column("node", "long", "its distinct sketch"),
         Column("version", "long", "the version that added it"),
     ),
-)
+)  # fmt: skip
 
 TEXTS = Table(
-    "texts",
-    "One row per document whose text is kept for reports.",
+    "texts", "One row per document whose text is kept for reports.",
     (_KEY, Column("text", "string", "the first characters of its text, markup removed")),
-)
+)  # fmt: skip
 
 SKETCHES = Table(
-    "sketches",
-    "One row per distinct sketch that was new in the segment, ascending by node.",
+    "sketches", "One row per distinct sketch that was new in the segment, ascending by node.",
     (
         Column("node", "long", "number of the first document that had it"),
         Column("n_features", "int", "of that document; decides the modulus of `mod-pow2`"),
         Column("sketch_fingerprint", "binary", "BLAKE2b-128 of what tells nodes apart: the sketch, or all shingle ids"),
         Column("sketch", "array<long>", "ids, ascending as unsigned numbers"),
     ),
-)
+)  # fmt: skip
 
 SHINGLES = Table(
     "shingles",
@@ -88,24 +84,20 @@ EDGES = Table(
         Column("node_a", "long", "a node"),
         Column("node_b", "long", "another"),
         *LIKENESS,
-        Column(
-            "common",
-            "int",
-            "number of distinct shingles that both have; 0: a candidate that all shingles did not confirm; null where"
-            " sketches decide",
-        ),
+        Column("common", "int",
+               "number of distinct shingles that both have; 0: a candidate that all shingles did not confirm; null"
+               " where sketches decide"),
     ),
-)
+)  # fmt: skip
 
 POSTINGS = Table(
-    "postings",
-    "The prefix features of the segment's sketches, sorted by feature.",
+    "postings", "The prefix features of the segment's sketches, sorted by feature.",
     (
         Column("feature", "long", "hash of an id, 32 bits"),
         Column("row", "int", "ordinal of the sketch in the segment; for `mod-pow2`, of its row at one level"),
         Column("place", "int", "position of the feature in the order of its sketch, from 0"),
     ),
-)
+)  # fmt: skip
 
 COMMON = Table(
     "common",
@@ -118,33 +110,30 @@ GONE = Table("gone", "One row per document that was removed.", (_KEY, Column("do
 REPLACED = Table("replaced", "The components whose rows no longer count.", (_COMPONENT,))
 
 STATE = Table(
-    "state",
-    "One row per document of each component made: whether it is kept, and why.",
+    "state", "One row per document of each component made: whether it is kept, and why.",
     (
-        _KEY,
-        _COMPONENT,
+        _KEY, _COMPONENT,
         Column("group", "string", "smallest id of the documents with the same sketch"),
         Column("kept", "boolean", "whether it is kept"),
         Column("duplicate_of", "string", "its kept near-duplicate; null where it is kept itself"),
         Column("duplicate_key", "long", "number of that document; null where it is kept itself"),
         Column("reason", "string", "as in `keep`"),
     ),
-)
+)  # fmt: skip
 
 
 NOT_STORED = tuple(column.name for column in OF_TEXTS if column.name == "edit")
 """The columns of `pairs` that are not stored: only `pairs.confirm: edit` fills them, which a repository refuses."""
 
 DIGESTS = Table(
-    "digests",
-    "Order-free digest of the rows of each component of two documents or more, by table.",
+    "digests", "Order-free digest of the rows of each component of two documents or more, by table.",
     (
         _COMPONENT,
         Column("name", "string", "name of the table"),
         Column("rows", "long", "its rows in this component"),
         Column("digest", "binary", "sum of BLAKE2b-128 of its rows, 16 bytes"),
     ),
-)
+)  # fmt: skip
 
 CHANGES = Table(
     "changes",
@@ -154,13 +143,10 @@ CHANGES = Table(
         Column("was", "string", "`kept`, `removed` or `absent`"),
         Column("is", "string", "the same, afterwards"),
         Column("duplicate_of", "string", "its kept near-duplicate, where it is removed"),
-        Column(
-            "cause",
-            "string",
-            "`added`, `removed`, `replaced`, `promoted` (a duplicate that is kept now) or `demoted` (the reverse)",
-        ),
+        Column("cause", "string",
+               "`added`, `removed`, `replaced`, `promoted` (a duplicate that is kept now) or `demoted` (the reverse)"),
     ),
-)
+)  # fmt: skip
 
 MATCHES = Table(
     "matches",

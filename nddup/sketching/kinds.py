@@ -83,85 +83,28 @@ class Kind:
         return self.estimate == "slots"
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
-    {
-        kind.name: kind
-        for kind in (
-            Kind(
-                "min-s",
-                "the s smallest shingle ids under one permutation",
-                "smallest",
-                options=frozenset({"growth", "modulus"}),
-            ),
-            Kind(
-                "super",
-                "min-s; two sketches are compared if they share a super-shingle of the sorted sketch",
-                "smallest",
-                finder="runs",
-                options=frozenset({"rows"}),
-            ),
-            Kind(
-                "min-perm",
-                "the smallest shingle id under each of n permutations",
-                "slots",
-                options=frozenset({"tagged"}),
-                is_of_shingles=False,
-            ),
-            Kind(
-                "minhash",
-                "signature of n slots, as datasketch's; candidates by LSH",
-                "slots",
-                finder="bands",
-                options=frozenset({"bands", "rows", "verify"}),
-                is_of_shingles=False,
-            ),
-            Kind(
-                "mod-m",
-                "the ids that m divides: a sample that grows with the document",
-                "whole",
-                options=frozenset({"modulus"}),
-                refused=MappingProxyType({}),
-            ),
-            Kind(
-                "mod-pow2",
-                "the ids that 2^i divides, i by the document's length; compared at the coarser modulus",
-                "levels",
-                finder="levels",
-                refused=MappingProxyType({}),
-                is_mined=False,
-            ),
-            Kind(
-                "whole",
-                "two ids that only equal texts share, whatever their case, blanks and punctuation",
-                "whole",
-                refused=EQUAL_ONLY,
-                is_of_shingles=False,
-            ),
-            Kind(
-                "lexicon",
-                "the words whose frequency in the collection lies in an interval, stemmed, stop words removed",
-                "whole",
-                refused=NO_TEXT,
-                is_of_shingles=False,
-                is_of_words=True,
-            ),
-            Kind(
-                "i-match",
-                "one signature of the words of the lexicon, and one for each of K randomised lexicons",
-                "whole",
-                refused=NO_TEXT,
-                is_of_shingles=False,
-                is_of_words=True,
-            ),
-            Kind(
-                "keywords",
-                "stemmed keywords, each as the positions of its first letters in the alphabet",
-                "whole",
-                refused=NO_TEXT,
-                is_of_shingles=False,
-                is_of_words=True,
-            ),
-        )
-    }
-)
+_DECLARED = (
+    Kind("min-s", "the s smallest shingle ids under one permutation", "smallest",
+         options=frozenset({"growth", "modulus"})),
+    Kind("super", "min-s; two sketches are compared if they share a super-shingle of the sorted sketch", "smallest",
+         finder="runs", options=frozenset({"rows"})),
+    Kind("min-perm", "the smallest shingle id under each of n permutations", "slots", options=frozenset({"tagged"}),
+         is_of_shingles=False),
+    Kind("minhash", "signature of n slots, as datasketch's; candidates by LSH", "slots", finder="bands",
+         options=frozenset({"bands", "rows", "verify"}), is_of_shingles=False),
+    Kind("mod-m", "the ids that m divides: a sample that grows with the document", "whole",
+         options=frozenset({"modulus"}), refused=MappingProxyType({})),
+    Kind("mod-pow2", "the ids that 2^i divides, i by the document's length; compared at the coarser modulus", "levels",
+         finder="levels", refused=MappingProxyType({}), is_mined=False),
+    Kind("whole", "two ids that only equal texts share, whatever their case, blanks and punctuation", "whole",
+         refused=EQUAL_ONLY, is_of_shingles=False),
+    Kind("lexicon", "the words whose frequency in the collection lies in an interval, stemmed, stop words removed",
+         "whole", refused=NO_TEXT, is_of_shingles=False, is_of_words=True),
+    Kind("i-match", "one signature of the words of the lexicon, and one for each of K randomised lexicons", "whole",
+         refused=NO_TEXT, is_of_shingles=False, is_of_words=True),
+    Kind("keywords", "stemmed keywords, each as the positions of its first letters in the alphabet", "whole",
+         refused=NO_TEXT, is_of_shingles=False, is_of_words=True),
+)  # fmt: skip
+
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType({kind.name: kind for kind in _DECLARED})
 """Every kind, by name."""

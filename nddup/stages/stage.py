@@ -111,55 +111,28 @@ class Dependencies(NamedTuple):
 _READING = Dependencies(("input", "shingle", "sketch"), ("input",))
 
 _MADE_OF: dict[str, Dependencies] = {
-    # Reading and sketching.
-    "terms": Dependencies(("input", "lexicon"), ("input",)),
-    "lexicon": Dependencies(("input", "lexicon"), ("input",)),
-    "records": _READING,
-    "numbered": _READING,
-    "offsets": _READING,
-    "parts": _READING,
-    "documents": _READING,
-    "rejects": _READING,
-    "given": _READING,
-    "nodes": Dependencies(_PAIRING, ("documents",)),
-    # For a later run onto this one.
-    "touched": Dependencies(("pairs", "sketch"), ("documents",)),
-    "changed": Dependencies(("pairs", "sketch"), ("documents",)),
-    "stale": Dependencies(("pairs", "sketch"), ("documents",)),
-    "candidates": Dependencies(("pairs", "sketch"), ("documents",)),
-    "shingles": Dependencies(("pairs", "sketch"), ("documents",)),
-    # Pairs.
-    "compared": Dependencies(("pairs", "sketch"), ("documents",)),
-    "family_stars": Dependencies(("pairs", "sketch"), ("documents",)),
-    "searched": Dependencies(("pairs", "sketch"), ("documents",)),
-    "settled": Dependencies(_PAIRING, ("documents",)),
-    "matches": Dependencies(_PAIRING, ("documents",)),
-    "confirmed": Dependencies(_PAIRING, ("documents",)),
-    "pairs": Dependencies(_PAIRING, ("documents",)),
-    # Clusters and keep-list.
-    "ordered": Dependencies(_PAIRING, ("documents",)),
-    "edges": Dependencies(_PAIRING, ("documents",)),
-    "solved": Dependencies(_CLUSTERING, ("documents",)),
-    "stars": Dependencies(_PAIRING, ("documents",)),
-    "removed": Dependencies(_PAIRING, ("documents",)),
-    "undecided": Dependencies(_PAIRING, ("documents",)),
-    "graph": Dependencies(_CLUSTERING, ("documents",)),
-    "listed": Dependencies(_CLUSTERING, ("documents",)),
-    "covered": Dependencies(_CLUSTERING, ("documents",)),
-    "sets": Dependencies(_CLUSTERING, ("documents",)),
-    "starred": Dependencies(_CLUSTERING, ("documents",)),
-    "named": Dependencies(_CLUSTERING, ("documents",)),
-    "clusters": Dependencies(_CLUSTERING, ("documents",)),
-    "members": Dependencies(_CLUSTERING, ("documents",)),
-    "false_components": Dependencies(_CLUSTERING, ("documents",)),
-    "keep": Dependencies(_PAIRING, ("documents",)),
+    **dict.fromkeys(("terms", "lexicon"), Dependencies(("input", "lexicon"), ("input",))),
+    **dict.fromkeys(("records", "numbered", "offsets", "parts", "documents", "rejects", "given"), _READING),
+    **dict.fromkeys(
+        ("touched", "changed", "stale", "candidates", "shingles", "compared", "family_stars", "searched"),
+        Dependencies(("pairs", "sketch"), ("documents",)),
+    ),
+    **dict.fromkeys(
+        ("nodes", "settled", "matches", "confirmed", "pairs", "ordered", "edges", "stars", "removed", "undecided",
+         "keep"),
+        Dependencies(_PAIRING, ("documents",)),
+    ),
+    **dict.fromkeys(
+        ("solved", "graph", "listed", "covered", "sets", "starred", "named", "clusters", "members",
+         "false_components"),
+        Dependencies(_CLUSTERING, ("documents",)),
+    ),
     "families": Dependencies(_PAIRING, ("documents", "keep")),
-    # What is written for people.
     "texts": Dependencies(("output",), ("documents", "pairs", "clusters", "members")),
     "kept": Dependencies(("output",), ("documents", "rejects", "keep")),
     "tagged": Dependencies(("output",), ("documents", "rejects", "keep", "members")),
     "names": Dependencies(("output",), ("documents", "keep")),
-}
+}  # fmt: skip
 
 
 def dependencies_of(name: str, config: Config) -> dict[str, Any]:

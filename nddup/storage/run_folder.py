@@ -52,17 +52,10 @@ IN_SIGHT = frozenset([*READABLE, "kept", "tagged", "lexicon"])
 
 OUTPUTS = frozenset(
     [
-        "duplicates.txt",
-        "context.fimi",
-        "force.json",
-        "lexicon.json",
-        "metrics.json",
-        "check.json",
-        "evaluation.json",
-        "evaluation",
-        "report",
-    ]
-)
+        "duplicates.txt", "context.fimi", "force.json", "lexicon.json", "metrics.json", "check.json", "evaluation.json",
+        "evaluation", "report",
+    ],
+)  # fmt: skip
 """Files and folders written beside the tables, by the run and by commands that read it."""
 
 TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "force.json", "lexicon.json", "metrics.json"])

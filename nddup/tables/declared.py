@@ -10,28 +10,14 @@ COUNTS = pa.list_(pa.struct([("value", pa.string()), ("documents", pa.int64())])
 """Values with their numbers of documents."""
 
 TYPES: dict[str, pa.DataType] = {
-    "long": pa.int64(),
-    "int": pa.int32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "boolean": pa.bool_(),
-    "array<long>": pa.list_(pa.int64()),
-    "array<int>": pa.list_(pa.int32()),
-    "array<string>": pa.list_(pa.string()),
-    "array<counts>": COUNTS,
-    "array<ledger>": pa.list_(
-        pa.struct(
-            [
-                pa.field("name", pa.string()),
-                pa.field("values", COUNTS),
-                pa.field("distinct", pa.int64()),
-                pa.field("least", pa.string()),
-                pa.field("greatest", pa.string()),
-            ]
-        )
-    ),
-}
+    "long": pa.int64(), "int": pa.int32(), "double": pa.float64(), "string": pa.string(), "binary": pa.binary(),
+    "boolean": pa.bool_(), "array<long>": pa.list_(pa.int64()), "array<int>": pa.list_(pa.int32()),
+    "array<string>": pa.list_(pa.string()), "array<counts>": COUNTS,
+    "array<ledger>": pa.list_(pa.struct([
+        ("name", pa.string()), ("values", COUNTS), ("distinct", pa.int64()), ("least", pa.string()),
+        ("greatest", pa.string()),
+    ])),
+}  # fmt: skip
 """The types a column may have, by their names in Spark SQL; `ledger` is the structure of `families.ledger`,
 `counts` that of its values."""
 
@@ -58,6 +44,16 @@ class Column(NamedTuple):
     proved_by: str = ""
     may_lack: bool = False
     came_later: bool = False
+
+
+def arrow_of(columns: str) -> pa.Schema:
+    """Return the Arrow schema of `name type` pairs separated by commas.
+
+    Example:
+        >>> arrow_of("doc_id string, n_tokens int").types
+        [DataType(string), DataType(int32)]
+    """
+    return pa.schema([(name, TYPES[kind]) for name, kind in map(str.split, columns.split(","))])
 
 
 @dataclass(frozen=True)

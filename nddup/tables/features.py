@@ -3,22 +3,18 @@
 from nddup.tables import REJECTS, Column, Table, working
 
 SPLIT = Table(
-    "split",
-    "One row for each document of the run, with its part.",
+    "split", "One row for each document of the run, with its part.",
     (
         Column("doc_id", "string", "the document"),
         Column("part", "string", "its part; null where it is left out: --fixed gives its unit another part"),
         Column("unit", "string", "smallest id of the documents that must go to one part with it"),
         Column("documents", "long", "number of these documents"),
-        Column(
-            "decided_by",
-            "string",
-            "what gave the unit its part: `fixed` (--fixed), `earlier` (--from), `size`, or `largest`: it has more"
-            " documents than the whole share of any part",
-        ),
+        Column("decided_by", "string",
+               "what gave the unit its part: `fixed` (--fixed), `earlier` (--from), `size`, or `largest`: it has more"
+               " documents than the whole share of any part"),
         Column("given", "string", "the part that --fixed names for the document, else that of --from; else null"),
     ),
-)
+)  # fmt: skip
 
 SHARES = Table(
     "shares",
@@ -36,34 +32,27 @@ SPLIT_TABLES = {table.name: table for table in (SPLIT, SHARES)}
 """The tables of a split, by name."""
 
 CHANGES = Table(
-    "changes",
-    "One row for each document that differs between two runs.",
+    "changes", "One row for each document that differs between two runs.",
     (
         Column("doc_id", "string", "the document"),
-        Column(
-            "change",
-            "string",
-            "`added` or `gone`; `text`: its content is another; `verdict`: only what became of it; `row`: only other"
-            " columns, such as its place in a file",
-        ),
+        Column("change", "string",
+               "`added` or `gone`; `text`: its content is another; `verdict`: only what became of it; `row`: only"
+               " other columns, such as its place in a file"),
         Column("kept_before", "boolean", "whether the earlier run kept it; null where it was not there"),
         Column("kept_after", "boolean", "whether the later run keeps it; null where it is gone"),
         Column("duplicate_of_before", "string", "the document that stood for it in the earlier run"),
         Column("duplicate_of_after", "string", "the document that stands for it in the later run"),
-        Column(
-            "cause",
-            "string",
-            "why a document of both runs has another verdict, the first of these that holds: `text`: its own;"
-            " `values`: of columns that decide, or keep.force; `settings`; `neighbours`: one of these changed, came or"
-            " went in its component; `order` of the documents in the collection; `version` of nddup or a library;"
-            " `other`: nothing of these, such as the lexicon of the collection; null where the verdict is the same",
-        ),
+        Column("cause", "string",
+               "why a document of both runs has another verdict, the first of these that holds: `text`: its own;"
+               " `values`: of columns that decide, or keep.force; `settings`; `neighbours`: one of these changed, came"
+               " or went in its component; `order` of the documents in the collection; `version` of nddup or a"
+               " library; `other`: nothing of these, such as the lexicon of the collection; null where the verdict is"
+               " the same"),
     ),
-)
+)  # fmt: skip
 
 PAIR_CHANGES = Table(
-    "pair_changes",
-    "One row for each pair of near-duplicates that only one of two runs has.",
+    "pair_changes", "One row for each pair of near-duplicates that only one of two runs has.",
     (
         Column("doc_a", "string", "as in `pairs`"),
         Column("doc_b", "string", "as in `pairs`"),
@@ -71,22 +60,19 @@ PAIR_CHANGES = Table(
         Column("overlap", "int", "as in `pairs`"),
         Column("resemblance", "double", "as in `pairs`"),
     ),
-)
+)  # fmt: skip
 
 _GROUP_COLUMNS = (
-    Column(
-        "change",
-        "string",
-        "`born`, `gone`; `split`: two later ones take from it; `merged`: it takes from two earlier ones; `grown`,"
-        " `shrunk`; `changed`: as many documents, but others, or another one is kept",
-    ),
+    Column("change", "string",
+           "`born`, `gone`; `split`: two later ones take from it; `merged`: it takes from two earlier ones; `grown`,"
+           " `shrunk`; `changed`: as many documents, but others, or another one is kept"),
     Column("before", "long", "documents in the earlier run, 0 where it was not there"),
     Column("after", "long", "documents in the later run, 0 where it is gone"),
     Column("came", "long", "documents that were not in it before"),
     Column("went", "long", "documents that are no longer in it"),
     Column("takes_from", "long", "number of earlier ones that had documents of it"),
     Column("gives_to", "long", "number of later ones that have documents of it"),
-)
+)  # fmt: skip
 
 FAMILY_CHANGES = Table(
     "family_changes",
@@ -113,33 +99,25 @@ DIFF_TABLES = {table.name: table for table in (CHANGES, PAIR_CHANGES, FAMILY_CHA
 
 
 ITEMS = Table(
-    "items",
-    "One row per document of B, in the order of its collection.",
+    "items", "One row per document of B, in the order of its collection.",
     (
-        Column(
-            "item", "string", "its id; `source#record` where the record has none, or where an earlier item has the same"
-        ),
+        Column("item", "string",
+               "its id; `source#record` where the record has none, or where an earlier item has the same"),
         Column("source", "string", "path of the file relative to B"),
         Column("shingles", "int", "distinct shingles of the item"),
         Column("suppressed", "int", "how many of them are in too many documents of A, and count nowhere else"),
-        Column(
-            "verdict",
-            "string",
-            "`found`; `part`: something is shared, less than the threshold; `clean`: nothing is shared;"
-            " `not testable`: too few shingles, or too little of A was read, to say",
-        ),
-        Column(
-            "reason",
-            "string",
-            "why it is not testable: `short`, fewer shingles than `against.min_shingles`; `common`, fewer left after"
-            " suppression; `unread`, nothing is shared with what could be read of A; else null",
-        ),
+        Column("verdict", "string",
+               "`found`; `part`: something is shared, less than the threshold; `clean`: nothing is shared;"
+               " `not testable`: too few shingles, or too little of A was read, to say"),
+        Column("reason", "string",
+               "why it is not testable: `short`, fewer shingles than `against.min_shingles`; `common`, fewer left"
+               " after suppression; `unread`, nothing is shared with what could be read of A; else null"),
         Column("document", "string", "the document of A with the highest containment, ties by id; null if none"),
         Column("document_source", "string", "path of its file relative to A"),
         Column("containment", "double", "that containment, as --of says; 0 if nothing is shared, null if not testable"),
         Column("covered", "double", "share of the item's shingles that occur anywhere in A; null if not testable"),
     ),
-)
+)  # fmt: skip
 
 SPANS = Table(
     "spans",
@@ -185,10 +163,9 @@ MATRIX = Table(
 )
 
 REJECTED = Table(
-    "rejects",
-    "One row per record, or file, of A or B that was not compared.",
+    "rejects", "One row per record, or file, of A or B that was not compared.",
     (Column("collection", "string", "`A` or `B`"), *REJECTS.columns),
-)
+)  # fmt: skip
 
 AGAINST = {table.name: table for table in (ITEMS, SPANS, SUPPRESSED, MATRIX, REJECTED)}
 """The tables that are written, by name."""
@@ -248,8 +225,7 @@ CUTS = Table(
 )
 
 REPEATING = Table(
-    "repeating",
-    "One row per document in which a repeated window stands.",
+    "repeating", "One row per document in which a repeated window stands.",
     (
         OCCURRENCES.columns[1],
         Column("source", "string", "path of its file, as in `documents` of a run"),
@@ -259,7 +235,7 @@ REPEATING = Table(
         Column("cut", "int", "tokens that may be cut"),
         Column("dropped", "boolean", "whether fewer than `passages.min_left` tokens are left: it is not written"),
     ),
-)
+)  # fmt: skip
 
 PASSAGE_TABLES = {table.name: table for table in (PASSAGES, OCCURRENCES, CUTS, REPEATING, REJECTS)}
 """The tables that are written, by name."""
