@@ -131,8 +131,11 @@ _AFTER_NAME = frozenset(",.;:!?)]>")
 _LONE = re.compile(rb">\s*+(?:[\xe0-\xef][\x80-\xbf]{2}|&#?\w++;)(?=\s*+<)")
 """A text of one character between two tags, as `<b>三</b>`; Resiliparse leaves out one of three bytes."""
 
-_BESIDE: Final = "\ufdd0"
-"""Put beside it, so that it stays. No text has this code point, which stands for no character."""
+_BESIDE: Final = tuple(map(chr, range(0xFDD0, 0xFDF0)))
+"""Of these code points, which stand for no character, one that the page has not is put beside it, so that it stays."""
+
+_LIST = re.compile(rb"<(?P<end>/?)(?:(?P<list>ul)|(?P<item>li)|a)(?=[\s/>])", re.IGNORECASE)
+"""What tells a list of texts from one of links; Resiliparse takes each `<ul>` that stands high in a page for a menu."""
 
 _DELIMITER, _DIGIT, _ANY = 27, 28, 29
 
@@ -212,17 +215,34 @@ def main_text(html: str | bytes) -> str:
     if is_too_costly(data):
         return _strip_flat(data)
 
-    beside = _BESIDE.encode()
-    data = _LONE.sub(lambda lone: lone[0] + beside, data)
+    mark = next((one for one in _BESIDE if one.encode() not in data), "")
+    data = _LONE.sub(lambda lone: lone[0] + mark.encode(), data)
     text = extract_plain_text(
-        _BLOCK_TAG.sub(b"\n<", data).decode("utf-8", "replace").replace("\0", ""),
+        _BLOCK_TAG.sub(b"\n<", _number_lists(data)).decode("utf-8", "replace").replace("\0", ""),
         main_content=True,
         preserve_formatting=False,
         list_bullets=False,
         alt_texts=False,
     )
-    text = str(text).replace(_BESIDE, "")
+    text = str(text).replace(mark, "")
     return text if text.strip() else strip_markup(html)
+
+
+def _number_lists(html: bytes) -> bytes:
+    """Write `<ol>` for `<ul>` where a list has more items than links, so that it is no menu. Linear."""
+    numbered, is_open = bytearray(html), list[list[int]]()
+    for tag in _LIST.finditer(html):
+        if tag["list"] and not tag["end"]:
+            is_open.append([tag.start("list"), 0, 0])
+        elif tag["list"] and is_open:
+            start, items, links = is_open.pop()
+            if items > links:
+                numbered[start] = numbered[tag.start("list")] = ord("o")
+            for above in is_open[-1:]:
+                above[1:] = above[1] + items, above[2] + links
+        elif is_open and not tag["end"]:
+            is_open[-1][1 if tag["item"] else 2] += 1
+    return bytes(numbered)
 
 
 def _as_html(html: bytes) -> bytes:

@@ -221,3 +221,32 @@ def test_a_page_of_frames_has_the_text_beside_them() -> None:
     ]
     assert strip_markup(frames.replace("<noframes>{}</noframes>", "")) == ""
     assert strip_markup("<frameset><noframes>" * 20_000 + "words").endswith("words")
+
+
+ITEM = "<li>{}</li>"
+ARTICLE = "<p>A paragraph of the article.</p>"
+
+
+@pytest.mark.parametrize("way", ["<body>{}</body>", "<body><article><h1>T</h1>{}</article></body>", "<body><div>{}"])
+def test_a_list_of_texts_is_main_text(way: str) -> None:
+    """A list high in a page is a menu only if it has as many links as items, however it is spelled and nested."""
+    texts = "".join(ITEM.format(f"item{number}") for number in range(4))
+    links = "".join(ITEM.format(f"<a href='/{number}'>link{number}</a>") for number in range(4))
+    inner = f"<UL class=x>{texts}<li>more<ul>{ITEM.format('inside')}</ul></li></UL>"
+
+    found = main_text(way.format(f"<ul>{links}</ul>{inner}{ARTICLE}")).split()
+
+    assert {"item0", "item3", "more", "inside", "article."} <= set(found)
+    assert not [word for word in found if word.startswith("link")]
+    assert "item0" not in main_text(way.format(f"<nav><ul>{texts}</ul></nav>{ARTICLE}"))
+
+
+def test_odd_lists_change_nothing_else() -> None:
+    """Ends without a start, and lists without an end, as pages have them."""
+    for odd in ("</ul>", "<ul>", "<ul><li>a</ul></ul>", "<ul/>", "<!-- <ul> -->"):
+        assert "article." in main_text(f"<body>{odd}{ARTICLE}</body>")
+
+
+def test_code_points_that_are_no_characters_stay_in_main_text() -> None:
+    """The mark that keeps lone characters is one that the page has not."""
+    assert main_text(f"<body><p>a\ufdd0b <b>三</b> c</p>{ARTICLE}</body>").startswith("a\ufdd0b 三 c")
