@@ -223,10 +223,8 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=HelpFormatter,
     )
-    parser.add_argument(
-        "--version", action="version", version=f"nddup {__version__}",
-        help="print the version; with --json what it is made of, for a question",
-    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"nddup {__version__}",
+                        help="print the version; with --json what it is made of, for a question")  # fmt: skip
     parser.add_argument(
         "--completion", choices=SHELLS, action=_Completion, metavar="SHELL",
         help="print the script that completes commands, options and settings in bash, zsh or fish, such as"

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from nddup.against.compare_collections import Compared
+from nddup.against.compare_collections import Compared, list_parts
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, UNREAD
 from nddup.against.share_records import cut_regions, number_items
 from nddup.embedded.rewrite import Rewriter, verdicts_of, write_apart
@@ -27,6 +26,7 @@ from nddup.ground.shown import counted
 from nddup.report.frame import Link, draw_page, join_spans
 from nddup.scanning.input_files import refuse_foreign
 from nddup.settings.plan import processes_of, record_limits
+from nddup.storage.local_folder import write_tables
 from nddup.storage.local_storage import LocalStorage, local_path, require_new, writing
 
 MOST_ITEMS = 500
@@ -206,8 +206,7 @@ def write_kept(compared: Compared, output: str) -> int:
 def summarise_verdicts(compared: Compared) -> list[str]:
     """Return a line for each part of B, then lines on what was read and what was left out."""
     judged, parts = compared.judged, compared.b.parts
-    places = {label: place for place, label in enumerate(parts)}
-    of_item = np.array([places[compared.b.labels[source]] for source in compared.items.sources], np.int64)
+    of_item = list_parts(compared.items, compared.b)
     counts = np.bincount(CODES * of_item + judged.verdicts, minlength=CODES * len(parts)).reshape(-1, CODES)
     order = np.argsort(-counts[:, FOUND], kind="stable").tolist() if len(parts) > SHOWN_PARTS else range(len(parts))
     lines = [_line(parts[place], counts[place]) for place in list(order)[:SHOWN_PARTS]]
@@ -269,8 +268,6 @@ def write_compared(compared: Compared, folder: Path) -> None:
         OutputError: if the folder cannot be written.
     """
     with writing(f"--output {folder}"):
-        for name, table in compared.tables.items():
-            (folder / name).mkdir(parents=True)
-            pq.write_table(table, folder / name / "part-00000.zstd.parquet", compression="zstd")
+        write_tables(folder, compared.tables)
         with (folder / "index.html").open("w", encoding="utf-8", errors="replace") as page:
             page.write(spell_page(compared, summarise_verdicts(compared)))

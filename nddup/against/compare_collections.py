@@ -303,7 +303,7 @@ def _spell(known: Known, number: int) -> str:
 def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
     """Return MATRIX: each part of B against each part of A; above `MOST_CELLS` rows, only pairs that share shingles."""
     parts_a, parts_b = a.parts, b.parts
-    of_item = _parts_of(items, b)
+    of_item = list_parts(items, b)
     is_testable = judged.verdicts < SHORT
     n_items = np.bincount(of_item, minlength=len(parts_b))
     n_testable = np.bincount(of_item, weights=is_testable, minlength=len(parts_b)).astype(np.int64)
@@ -328,7 +328,8 @@ def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
     return pa.table({name: columns[name] for name in MATRIX.names}, schema=MATRIX.arrow)
 
 
-def _parts_of(items: Items, b: Side) -> NDArray[np.int64]:
+def list_parts(items: Items, b: Side) -> NDArray[np.int64]:
+    """Return the place in `b.parts` of the part that each item is of, (n,)."""
     places = {label: place for place, label in enumerate(b.parts)}
     return np.array([places[b.labels[source]] for source in items.sources], np.int64)
 

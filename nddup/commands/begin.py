@@ -73,11 +73,9 @@ BESIDE = ("duckdb", "pandas", "pyspark", "s3fs", "gcsfs", "adlfs", "huggingface_
 
 def add_inspect(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
-    parser = add_parser(
-        commands, "inspect", summary="show how files would be read", epilog=INSPECT_EPILOG,
-        description="Show the format, encoding and first records of each file, and which of its first 1,000 records"
-        " would be rejected.",
-    )  # fmt: skip
+    parser = add_parser(commands, "inspect", summary="show how files would be read", epilog=INSPECT_EPILOG,
+                        description="Show the format, encoding and first records of each file, and which of its first"
+                        " 1,000 records would be rejected.")  # fmt: skip
     add_inputs(parser)
     add_master(parser)
 
@@ -101,15 +99,12 @@ def execute_inspect(options: argparse.Namespace) -> int:
 
 def add_demo(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
-    parser = add_parser(
-        commands, "demo", summary="find the near-duplicates of 150 pages that come with nddup",
-        description="Write 150 pages of documentation to DIR/pages and find their near-duplicates: results in DIR/run.",
-    )  # fmt: skip
-    parser.add_argument(
-        "-o", "--output", metavar="DIR",
-        help="folder to make, or of an earlier demo, which is replaced (default: nddup-demo, or nddup-demo-2 and so on"
-        " where that is another's)",
-    )  # fmt: skip
+    parser = add_parser(commands, "demo", summary="find the near-duplicates of 150 pages that come with nddup",
+                        description="Write 150 pages of documentation to DIR/pages and find their near-duplicates:"
+                        " results in DIR/run.")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="DIR",
+                        help="folder to make, or of an earlier demo, which is replaced (default: nddup-demo, or"
+                        " nddup-demo-2 and so on where that is another's)")  # fmt: skip
 
 
 def _is_free(folder: Path) -> bool:
@@ -162,12 +157,10 @@ def execute_demo(options: argparse.Namespace) -> int:
 
 def add_setup(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the command, which has no arguments."""
-    add_parser(
-        commands, "setup", summary="compile the kernels, once for an installation",
-        description="Compile all kernels, on all cores, in minutes. A first run compiles those that it needs; an"
+    add_parser(commands, "setup", summary="compile the kernels, once for an installation",
+               description="Compile all kernels, on all cores, in minutes. A first run compiles those that it needs; an"
         " image,\nor a machine that many users share, is better set up beforehand. They are kept beside the package; if"
-        " its folder\ncannot be written, in $NUMBA_CACHE_DIR or the user's cache.",
-    )  # fmt: skip
+        " its folder\ncannot be written, in $NUMBA_CACHE_DIR or the user's cache.")  # fmt: skip
 
 
 def execute_setup(options: argparse.Namespace) -> int:
@@ -204,9 +197,8 @@ def add_explain(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--memory", metavar="M",
                         help="with --documents: memory of the Python worker of a task; else 2GB, or what large"
                              " blocks take")  # fmt: skip
-    parser.add_argument(
-        "--schema", action="store_true", help="print the JSON Schema of the settings instead, for editors of YAML files"
-    )
+    parser.add_argument("--schema", action="store_true",
+                        help="print the JSON Schema of the settings instead, for editors of YAML files")  # fmt: skip
     parser.add_argument("--png", metavar="FILE", help="draw the curve to FILE, which must not exist")
     add_settings(parser)
 

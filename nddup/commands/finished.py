@@ -89,79 +89,57 @@ examples:
 
 def add_show(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
-    parser = add_parser(
-        commands,
-        "show",
-        summary="print the results of a run",
-        description="Print the summary of a finished run, its largest families (a kept document and those that it"
-        " stands for) and clusters; of what `nddup passages` wrote, the passages that save most tokens.",
-    )
+    parser = add_parser(commands, "show", summary="print the results of a run",
+                        description="Print the summary of a finished run, its largest families (a kept document and"
+                        " those that it stands for) and clusters; of what `nddup passages` wrote, the passages that"
+                        " save most tokens.")  # fmt: skip
     add_finished_run(parser)
-    parser.add_argument(
-        "--cluster", metavar="ID",
-        help="print one cluster instead: its members, the text that all share, and what each has beside it; reads the"
-        " inputs again",
-    )  # fmt: skip
-    parser.add_argument(
-        "--doc", metavar="ID",
-        help="print one document instead: whether it is kept, its pairs and clusters; its repeated parts",
-    )  # fmt: skip
+    parser.add_argument("--cluster", metavar="ID",
+                        help="print one cluster instead: its members, the text that all share, and what each has"
+                        " beside it; reads the inputs again")  # fmt: skip
+    parser.add_argument("--doc", metavar="ID",
+                        help="print one document instead: whether it is kept, its pairs and clusters; its repeated"
+                        " parts")  # fmt: skip
     parser.add_argument("--passage", metavar="ID", help="print one passage instead, with its places")
-    parser.add_argument(
-        "--borderline", type=positive, metavar="N",
-        help="print the N pairs nearest to the threshold instead; RUN/report/borderline.html shows 20, side by side",
-    )  # fmt: skip
-    parser.add_argument(
-        "--context", metavar="DIR",
-        help="write the context and its concepts to DIR instead, for tools of formal concept analysis",
-    )  # fmt: skip
+    parser.add_argument("--borderline", type=positive, metavar="N",
+                        help="print the N pairs nearest to the threshold instead; RUN/report/borderline.html shows 20,"
+                        " side by side")  # fmt: skip
+    parser.add_argument("--context", metavar="DIR",
+                        help="write the context and its concepts to DIR instead, for tools of formal"
+                        " concept analysis")  # fmt: skip
     add_json(parser)
-    parser.add_argument(
-        "--removed", action="store_true",
-        help="print what was removed instead, and for which kept document; with --csv all of it",
-    )  # fmt: skip
-    parser.add_argument(
-        "--disagree", metavar="COLUMN",
-        help="print the families whose documents differ in a column that keep.ledger, keep.same or keep.policy names",
-    )  # fmt: skip
-    parser.add_argument(
-        "--risky", type=positive, metavar="N",
-        help="print N removals instead, drawn by what may be wrong: the kept one is shorter, of another file, older,"
-        " has another label; with --csv a file for judgements, which `nddup evaluate --judged` and keep.force read",
-    )  # fmt: skip
+    parser.add_argument("--removed", action="store_true",
+                        help="print what was removed instead, and for which kept document; with --csv all"
+                        " of it")  # fmt: skip
+    parser.add_argument("--disagree", metavar="COLUMN",
+                        help="print the families whose documents differ in a column that keep.ledger, keep.same or"
+                        " keep.policy names")  # fmt: skip
+    parser.add_argument("--risky", type=positive, metavar="N",
+                        help="print N removals instead, drawn by what may be wrong: the kept one is shorter, of"
+                        " another file, older, has another label; with --csv a file for judgements, which `nddup"
+                        " evaluate --judged` and keep.force read")  # fmt: skip
     add_seed(parser)
-    parser.add_argument(
-        "--captures", action="store_true",
-        help="print how the pages of a web archive changed instead; with --csv the captures of each address by date:"
-        " same, near or changed",
-    )  # fmt: skip
-    parser.add_argument(
-        "--review", action="store_true",
-        help="print what there is to review instead; with --csv every document with its group, pivot and similarity,"
-        " the thread of a message, parent and batch",
-    )  # fmt: skip
-    parser.add_argument(
-        "--batch", type=positive, metavar="N", help="of --review: batches of at most N documents, no family divided"
-    )
-    parser.add_argument(
-        "--compare", nargs=2, metavar=("A", "B"),
-        help="print what differs between the texts of two documents instead; reads the inputs again",
-    )  # fmt: skip
-    parser.add_argument(
-        "--csv", action="store_true",
-        help="with --removed, --disagree, --risky, --captures and --review: a CSV file, a line for each document;"
-        " --copies-of prints one always",
-    )  # fmt: skip
-    parser.add_argument(
-        "--copies-of", metavar="ID|FILE",
-        help="print a CSV file instead: what shares a passage with a document, or with texts of a file, and where: for"
-        " keep.force and `index remove`; reads the inputs again",
-    )  # fmt: skip
-    parser.add_argument(
-        "--extents", action="store_true",
-        help="print a CSV file instead: for each cluster the number of shingles that all members have, their share of"
-        " the shortest member, and their places in the representative; reads the inputs again",
-    )  # fmt: skip
+    parser.add_argument("--captures", action="store_true",
+                        help="print how the pages of a web archive changed instead; with --csv the captures of each"
+                        " address by date: same, near or changed")  # fmt: skip
+    parser.add_argument("--review", action="store_true",
+                        help="print what there is to review instead; with --csv every document with its group, pivot"
+                        " and similarity, the thread of a message, parent and batch")  # fmt: skip
+    parser.add_argument("--batch", type=positive, metavar="N",
+                        help="of --review: batches of at most N documents, no family divided")  # fmt: skip
+    parser.add_argument("--compare", nargs=2, metavar=("A", "B"),
+                        help="print what differs between the texts of two documents instead; reads the"
+                        " inputs again")  # fmt: skip
+    parser.add_argument("--csv", action="store_true",
+                        help="with --removed, --disagree, --risky, --captures and --review: a CSV file, a line for"
+                        " each document; --copies-of prints one always")  # fmt: skip
+    parser.add_argument("--copies-of", metavar="ID|FILE",
+                        help="print a CSV file instead: what shares a passage with a document, or with texts of a"
+                        " file, and where: for keep.force and `index remove`; reads the inputs again")  # fmt: skip
+    parser.add_argument("--extents", action="store_true",
+                        help="print a CSV file instead: for each cluster the number of shingles that all members have,"
+                        " their share of the shortest member, and their places in the representative; reads the inputs"
+                        " again")  # fmt: skip
     add_master(parser)
 
 
@@ -294,10 +272,8 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
 
 def add_report(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
-    parser = add_parser(
-        commands, "report", summary="write the report of a run again", epilog=REPORT_EPILOG,
-        description="Write RUN/report/index.html again from the tables in RUN.",
-    )  # fmt: skip
+    parser = add_parser(commands, "report", summary="write the report of a run again", epilog=REPORT_EPILOG,
+                        description="Write RUN/report/index.html again from the tables in RUN.")  # fmt: skip
     add_finished_run(parser)
     parser.add_argument("--cluster", metavar="ID", action="append", default=[],
                         help="add the texts of this cluster, read from the inputs; may be repeated")  # fmt: skip
@@ -337,21 +313,15 @@ def _read_again(options: argparse.Namespace, documents: "Mapping[str, TextPlace]
 
 def add_check(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
-    parser = add_parser(
-        commands, "check", summary="verify the promises of a run",
-        description="Recount a finished run, or what `nddup passages` or `nddup split` wrote, by a plain, independent"
-        " method. Exit status 1 if a promise is broken; the last line says what could not be proved. With -v every"
-        " promise has a line.",
-    )  # fmt: skip
+    parser = add_parser(commands, "check", summary="verify the promises of a run",
+                        description="Recount a finished run, or what `nddup passages` or `nddup split` wrote, by a"
+                        " plain, independent method. Exit status 1 if a promise is broken; the last line says what"
+                        " could not be proved. With -v every promise has a line.")  # fmt: skip
     add_finished_run(parser)
-    parser.add_argument(
-        "--max-rejects", type=share, metavar="SHARE",
-        help="also fail if a larger share of the records was rejected, such as 0.05",
-    )  # fmt: skip
-    parser.add_argument(
-        "--require-inputs", action="store_true",
-        help="exit status 3 if a promise was not proved because the inputs are gone",
-    )  # fmt: skip
+    parser.add_argument("--max-rejects", type=share, metavar="SHARE",
+                        help="also fail if a larger share of the records was rejected, such as 0.05")  # fmt: skip
+    parser.add_argument("--require-inputs", action="store_true",
+                        help="exit status 3 if a promise was not proved because the inputs are gone")  # fmt: skip
     add_json(parser)
     add_master(parser)
 
@@ -411,32 +381,27 @@ def _check_split(path: str, steps: Steps) -> "CheckReport":
 
 def add_split(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
-    parser = add_parser(
-        commands, "split", summary="divide a run into parts that share no near-duplicates", epilog=SPLIT_EPILOG,
-        description="Divide the documents of a finished run into parts, such as training and test, so that no found"
-        " near-duplicates are in two of them.",
-    )  # fmt: skip
+    parser = add_parser(commands, "split", summary="divide a run into parts that share no near-duplicates",
+                        epilog=SPLIT_EPILOG,
+                        description="Divide the documents of a finished run into parts, such as training and test, so"
+                        " that no found near-duplicates are in two of them.")  # fmt: skip
     add_finished_run(parser)
-    parser.add_argument(
-        "--parts", required=True, metavar="NAME=SHARE,…",
-        help="the parts and their shares of the documents, of sum 1: train=.8,valid=.1,test=.1",
-    )  # fmt: skip
+    parser.add_argument("--parts", required=True, metavar="NAME=SHARE,…",
+                        help="the parts and their shares of the documents, of sum 1:"
+                        " train=.8,valid=.1,test=.1")  # fmt: skip
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder to write, which must not exist")
-    parser.add_argument(
-        "--by", metavar="COLUMN,…", default="",
-        help="keep the shares also among the documents of each value of these columns: source, url, those of archives,"
-        " or fields of the records, which are read again unless keep.policy names them",
-    )  # fmt: skip
+    parser.add_argument("--by", metavar="COLUMN,…", default="",
+                        help="keep the shares also among the documents of each value of these columns: source, url,"
+                        " those of archives, or fields of the records, which are read again unless keep.policy names"
+                        " them")  # fmt: skip
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="which of many such splits (default 1)")
-    parser.add_argument(
-        "--fixed", metavar="FILE",
-        help="ids with the part that they must be in, such as `doc-1,test`; all near-duplicates come with them",
-    )  # fmt: skip
+    parser.add_argument("--fixed", metavar="FILE",
+                        help="ids with the part that they must be in, such as `doc-1,test`; all near-duplicates come"
+                        " with them")  # fmt: skip
     add_all_known(parser, "FILE")
-    parser.add_argument(
-        "--from", dest="earlier", metavar="SPLIT",
-        help="folder of an earlier split: documents stay in its parts, as far as no new pair joins two of them",
-    )  # fmt: skip
+    parser.add_argument("--from", dest="earlier", metavar="SPLIT",
+                        help="folder of an earlier split: documents stay in its parts, as far as no new pair joins two"
+                        " of them")  # fmt: skip
     parser.add_argument("--no-records", action="store_true", help="write the tables alone, not the records")
     add_json(parser)
     add_master(parser)
@@ -483,16 +448,13 @@ def execute_split(options: argparse.Namespace) -> int:
 
 def add_diff(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
-    parser = add_parser(
-        commands, "diff", summary="say what changed between two runs", epilog=DIFF_EPILOG,
-        description="Compare two finished runs, or two versions of a repository: documents, verdicts and why they"
-        " changed, pairs, families and sets.",
-    )  # fmt: skip
+    parser = add_parser(commands, "diff", summary="say what changed between two runs", epilog=DIFF_EPILOG,
+                        description="Compare two finished runs, or two versions of a repository: documents, verdicts"
+                        " and why they changed, pairs, families and sets.")  # fmt: skip
     parser.add_argument("runs", nargs="+", metavar="RUN", help="the earlier run and the later one; or a repository")
     parser.add_argument("--versions", metavar="3..7", help="of a repository: the earlier version and the later one")
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist"
-    )
+    parser.add_argument("-o", "--output", metavar="DIR",
+                        help="write the tables and index.html to DIR, which must not exist")  # fmt: skip
     parser.add_argument("--exit-code", action="store_true", help=f"exit status {DIFFERS} if anything differs")
     add_json(parser)
     add_master(parser)

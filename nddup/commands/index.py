@@ -75,17 +75,14 @@ def add_index(commands: "argparse._SubParsersAction[Any]") -> None:
     one.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; any path Hadoop knows, on Spark")
     one.add_argument("--replace", action="store_true", help="a live id with other content replaces the stored document")
     one.add_argument("--id-prefix", metavar="P", help="prefix of ids that are made up from file and record")
-    one.add_argument(
-        "-o", "--output", metavar="DIR",
-        help="also write the batch without duplicates: its files with only the documents that were new and are kept;"
-        " must not exist",
-    )  # fmt: skip
+    one.add_argument("-o", "--output", metavar="DIR",
+                     help="also write the batch without duplicates: its files with only the documents that were new"
+                     " and are kept; must not exist")  # fmt: skip
     _add_engine(one)
     one = _action(actions, "remove", "remove the documents that a file names, as one version")
-    one.add_argument(
-        "--ids", required=True, metavar="FILE",
-        help="one id a line, or a table with a column doc_id, as `show --removed --csv` writes; - is standard input",
-    )  # fmt: skip
+    one.add_argument("--ids", required=True, metavar="FILE",
+                     help="one id a line, or a table with a column doc_id, as `show --removed --csv` writes; - is"
+                     " standard input")  # fmt: skip
     add_all_known(one, "FILE")
     _add_callers(one)
     _add_query(actions)
@@ -96,10 +93,8 @@ def add_index(commands: "argparse._SubParsersAction[Any]") -> None:
     one = _action(actions, "check", "prove a version: files, digests, a fresh run; exit status 1 if one is broken")
     _add_callers(one)
     one = _action(actions, "compact", "merge all segments and forget removed documents")
-    one.add_argument(
-        "--days", type=float, metavar="D",
-        help="keep files of versions that were the newest in the last D days (default 7)",
-    )  # fmt: skip
+    one.add_argument("--days", type=float, metavar="D",
+                     help="keep files of versions that were the newest in the last D days (default 7)")  # fmt: skip
     _add_callers(one)
 
 
@@ -112,10 +107,9 @@ def _action(actions: "argparse._SubParsersAction[Any]", name: str, summary: str)
 
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--engine", choices=("auto", "local", "spark"),
-        help="what reads the inputs (default: the setting `engine`); all else is done in this process",
-    )  # fmt: skip
+    parser.add_argument("--engine", choices=("auto", "local", "spark"),
+                        help="what reads the inputs (default: the setting `engine`); all else is done in"
+                        " this process")  # fmt: skip
     _add_callers(parser)
 
 
@@ -129,37 +123,30 @@ def _add_callers(parser: argparse.ArgumentParser) -> None:
 
 def _add_create(actions: "argparse._SubParsersAction[Any]") -> None:
     parser = _action(actions, "create", "make an empty repository; recipe, measure, threshold and policy stay fixed")
-    parser.add_argument(
-        "--mode", choices=("rebuild", "frozen"), default="rebuild",
-        help="rebuild: the tables are those of a fresh run; frozen: a kept document stays kept until it is removed",
-    )  # fmt: skip
-    parser.add_argument(
-        "--store", choices=("all", "kept"), default="all",
-        help="kept (frozen only): a document with a stored near-duplicate is reported and not stored",
-    )  # fmt: skip
-    parser.add_argument(
-        "--lowest", metavar="T", help="lowest threshold that a query may ask for (default: pairs.threshold)"
-    )
-    parser.add_argument(
-        "--texts", type=int, metavar="N",
-        help="characters of each document's text that are kept for reports (default 1000; 0: none)",
-    )  # fmt: skip
+    parser.add_argument("--mode", choices=("rebuild", "frozen"), default="rebuild",
+                        help="rebuild: the tables are those of a fresh run; frozen: a kept document stays kept until"
+                        " it is removed")  # fmt: skip
+    parser.add_argument("--store", choices=("all", "kept"), default="all",
+                        help="kept (frozen only): a document with a stored near-duplicate is reported and"
+                        " not stored")  # fmt: skip
+    parser.add_argument("--lowest", metavar="T",
+                        help="lowest threshold that a query may ask for (default: pairs.threshold)")  # fmt: skip
+    parser.add_argument("--texts", type=int, metavar="N",
+                        help="characters of each document's text that are kept for reports (default 1000;"
+                        " 0: none)")  # fmt: skip
     add_settings(parser)
 
 
 def _add_query(actions: "argparse._SubParsersAction[Any]") -> None:
     parser = _action(actions, "query", "compare documents with the live ones of a repository")
-    parser.add_argument(
-        "inputs", nargs="+", metavar="INPUT",
-        help="file or folder; any path Hadoop knows, on Spark; - is standard input, one document or a file of them",
-    )  # fmt: skip
+    parser.add_argument("inputs", nargs="+", metavar="INPUT",
+                        help="file or folder; any path Hadoop knows, on Spark; - is standard input, one document or a"
+                        " file of them")  # fmt: skip
     _add_engine(parser)
-    parser.add_argument(
-        "--not-itself", action="store_true", help="leave out the stored document that has the query's own id"
-    )
-    parser.add_argument(
-        "--also", action="append", default=[], metavar="REPO", help="another repository; may be repeated"
-    )
+    parser.add_argument("--not-itself", action="store_true",
+                        help="leave out the stored document that has the query's own id")  # fmt: skip
+    parser.add_argument("--also", action="append", default=[], metavar="REPO",
+                        help="another repository; may be repeated")  # fmt: skip
     parser.add_argument("--bands", metavar="60,70,80", help="group by score, 100 x resemblance: lower ends of bands")
     parser.add_argument("--top", type=positive, metavar="N", help="only the N most similar to each document")
     parser.add_argument("--sources", metavar="GLOB", help="only stored documents whose file matches, such as 'news/*'")

@@ -84,37 +84,30 @@ example:
 
 def add_evaluate(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
-    parser = add_parser(
-        commands, "evaluate", summary="compare a run with a list of known duplicates", epilog=EVALUATE_EPILOG,
-        description="Compare a finished run with a reference list: five counts, precision, recall, F1,"
-        " and the pairs found on one side only.",
-    )  # fmt: skip
+    parser = add_parser(commands, "evaluate", summary="compare a run with a list of known duplicates",
+                        epilog=EVALUATE_EPILOG,
+                        description="Compare a finished run with a reference list: five counts, precision, recall, F1,"
+                        " and the pairs found on one side only.")  # fmt: skip
     add_finished_run(parser)
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("--truth", metavar="FILE", help="the reference list; any path Hadoop can open")
-    given.add_argument(
-        "--labels", metavar="FILE",
-        help="pairs that a person judged instead: id, id, label (yes or no, 1 or 0) a line. Prints precision and recall"
-        " at the run's own threshold and above, and writes RUN/evaluation/labels.json",
-    )  # fmt: skip
-    given.add_argument(
-        "--judged", metavar="FILE",
-        help="judgements of removals instead, as the report saves them or `show --risky --csv` prints them: how often"
-        " the kept document is worse or no duplicate, with intervals; writes RUN/evaluation/judged.json",
-    )  # fmt: skip
+    given.add_argument("--labels", metavar="FILE",
+                       help="pairs that a person judged instead: id, id, label (yes or no, 1 or 0) a line. Prints"
+                       " precision and recall at the run's own threshold and above, and writes"
+                       " RUN/evaluation/labels.json")  # fmt: skip
+    given.add_argument("--judged", metavar="FILE",
+                       help="judgements of removals instead, as the report saves them or `show --risky --csv` prints"
+                       " them: how often the kept document is worse or no duplicate, with intervals; writes"
+                       " RUN/evaluation/judged.json")  # fmt: skip
     add_all_known(parser, "FILE")
     parser.add_argument("--as", dest="kind", choices=("pairs", "groups"), help="what a line holds (default: detected)")
-    parser.add_argument(
-        "--delimiter", choices=("tab", "semicolon", "comma", "blank"),
-        help="what separates the fields (default: detected)",
-    )  # fmt: skip
+    parser.add_argument("--delimiter", choices=("tab", "semicolon", "comma", "blank"),
+                        help="what separates the fields (default: detected)")  # fmt: skip
     parser.add_argument("--header", choices=("yes", "no"), help="whether line 1 names the columns (default: detected)")
-    parser.add_argument(
-        "--score", metavar="COLUMN", help="name or number of the score column, or none (default: the third)"
-    )
-    parser.add_argument(
-        "--rows", type=positive, metavar="N", help="most rows of each list of unmatched pairs (default 1,000,000)"
-    )
+    parser.add_argument("--score", metavar="COLUMN",
+                        help="name or number of the score column, or none (default: the third)")  # fmt: skip
+    parser.add_argument("--rows", type=positive, metavar="N",
+                        help="most rows of each list of unmatched pairs (default 1,000,000)")  # fmt: skip
     add_json(parser)
     add_master(parser)
 
@@ -175,21 +168,16 @@ def add_truth(commands: "argparse._SubParsersAction[Any]") -> None:
         description="List the pairs of a run's documents whose texts have a small edit distance.",
     )  # fmt: skip
     add_finished_run(parser)
-    parser.add_argument(
-        "--similarity", type=float, default=0.85, metavar="S", help="least similarity, in (0, 1] (default 0.85)"
-    )
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="write the pairs as CSV to FILE, which must not exist"
-    )
-    parser.add_argument(
-        "--candidates", type=float, default=0.4, metavar="R",
-        help="least resemblance of two sketches for their texts to be compared; lower finds more and takes longer"
-        " (default 0.4)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--sample", type=int, default=50, metavar="N",
-        help="documents compared with all others to measure what is missed (default 50; 0: none)",
-    )  # fmt: skip
+    parser.add_argument("--similarity", type=float, default=0.85, metavar="S",
+                        help="least similarity, in (0, 1] (default 0.85)")  # fmt: skip
+    parser.add_argument("-o", "--output", required=True, metavar="FILE",
+                        help="write the pairs as CSV to FILE, which must not exist")  # fmt: skip
+    parser.add_argument("--candidates", type=float, default=0.4, metavar="R",
+                        help="least resemblance of two sketches for their texts to be compared; lower finds more and"
+                        " takes longer (default 0.4)")  # fmt: skip
+    parser.add_argument("--sample", type=int, default=50, metavar="N",
+                        help="documents compared with all others to measure what is missed (default 50;"
+                        " 0: none)")  # fmt: skip
 
 
 def execute_truth(options: argparse.Namespace) -> int:
@@ -212,15 +200,12 @@ def add_sweep(commands: "argparse._SubParsersAction[Any]") -> None:
     )  # fmt: skip
     parser.add_argument("--grid", required=True, metavar="FILE", help="YAML file of lines `section.key: [value, …]`")
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder for the results; must not exist")
-    parser.add_argument(
-        "--resume", action="store_true", help="finish the sweep in DIR; rows that it has are not made again"
-    )
+    parser.add_argument("--resume", action="store_true",
+                        help="finish the sweep in DIR; rows that it has are not made again")  # fmt: skip
     parser.add_argument("--truth", metavar="FILE", help="compare each run with this list of known duplicates")
-    parser.add_argument(
-        "--x", metavar="KEY",
-        help="setting of the horizontal axis in the figures; by default the first of the grid that varies and is a"
-        " number",
-    )  # fmt: skip
+    parser.add_argument("--x", metavar="KEY",
+                        help="setting of the horizontal axis in the figures; by default the first of the grid that"
+                        " varies and is a number")  # fmt: skip
     parser.add_argument("--keep-runs", action="store_true", help="keep the run folders in DIR/runs")
     add_inputs(parser)
     add_master(parser)

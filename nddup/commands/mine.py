@@ -121,21 +121,17 @@ def _write(mined: "Mined", names: list[bytes], target: Path | None) -> None:
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the arguments."""
-    mine = add_parser(
-        commands, "mine", summary="mine the maximal sets of any FIMI file, without Spark", epilog=EPILOG,
-        description="Find all maximal (or closed) sets of items that at least K lines of a FIMI file have in common.",
-    )  # fmt: skip
+    mine = add_parser(commands, "mine", summary="mine the maximal sets of any FIMI file, without Spark", epilog=EPILOG,
+                      description="Find all maximal (or closed) sets of items that at least K lines of a FIMI file"
+                      " have in common.")  # fmt: skip
     mine.add_argument("file", metavar="FILE", help="transactions of items, plain or gzip")
-    mine.add_argument(
-        "--support", required=True, type=positive, metavar="K", help="least number of lines that hold a set"
-    )
-    mine.add_argument(
-        "-o", "--output", metavar="FILE", help="write the sets to FILE, which must not exist (default: standard output)"
-    )
-    mine.add_argument(
-        "--min-size", type=positive, default=1, metavar="N",
-        help="leave out smaller sets (default 1: keep single items that are in no larger set)",
-    )  # fmt: skip
+    mine.add_argument("--support", required=True, type=positive, metavar="K",
+                      help="least number of lines that hold a set")  # fmt: skip
+    mine.add_argument("-o", "--output", metavar="FILE",
+                      help="write the sets to FILE, which must not exist (default: standard output)")  # fmt: skip
+    mine.add_argument("--min-size", type=positive, default=1, metavar="N",
+                      help="leave out smaller sets (default 1: keep single items that are in no larger"
+                      " set)")  # fmt: skip
     mine.add_argument("--closed", action="store_true", help="list all closed sets, not only the maximal ones")
     mine.add_argument("--max-sets", type=positive, metavar="N", help="stop after N sets (default: no limit)")
 

@@ -29,21 +29,16 @@ def add_parser(
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Declare the options of every command; without them, `options` has no such attribute."""
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", default=argparse.SUPPRESS, help="no progress and no log lines"
-    )
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", default=argparse.SUPPRESS,
-        help="print the full traceback of an unexpected error, as with NDDUP_DEBUG=1",
-    )  # fmt: skip
+    parser.add_argument("-q", "--quiet", action="store_true", default=argparse.SUPPRESS,
+                        help="no progress and no log lines")  # fmt: skip
+    parser.add_argument("-v", "--verbose", action="store_true", default=argparse.SUPPRESS,
+                        help="print the full traceback of an unexpected error, as with NDDUP_DEBUG=1")  # fmt: skip
 
 
 def add_inputs(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     """Declare INPUT… and the settings of a run."""
-    parser.add_argument(
-        "inputs", nargs=nargs, metavar="INPUT",
-        help="file or folder, here, of s3, gs, az, hf, https, or of Hadoop; no wildcards",
-    )  # fmt: skip
+    parser.add_argument("inputs", nargs=nargs, metavar="INPUT",
+                        help="file or folder, here, of s3, gs, az, hf, https, or of Hadoop; no wildcards")  # fmt: skip
     add_settings(parser)
 
 
@@ -54,10 +49,8 @@ def add_settings(
 ) -> None:
     """Declare --config and --set; the texts say which settings."""
     parser.add_argument("--config", metavar="FILE", help=files)
-    parser.add_argument(
-        "--set", action="append", default=[], dest="assignments", metavar="a.b=c", type=assignment,
-        help=f"{one}; may be repeated",
-    )  # fmt: skip
+    parser.add_argument("--set", action="append", default=[], dest="assignments", metavar="a.b=c", type=assignment,
+                        help=f"{one}; may be repeated")  # fmt: skip
 
 
 def add_finished_run(parser: argparse.ArgumentParser) -> None:
@@ -67,9 +60,8 @@ def add_finished_run(parser: argparse.ArgumentParser) -> None:
 
 def add_all_known(parser: argparse.ArgumentParser, of: str) -> None:
     """Declare --all-known for a list of ids."""
-    parser.add_argument(
-        "--all-known", action="store_true", help=f"exit status 2 if an id of {of} is no document (default: if none is)"
-    )
+    parser.add_argument("--all-known", action="store_true",
+                        help=f"exit status 2 if an id of {of} is no document (default: if none is)")  # fmt: skip
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -79,10 +71,9 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_master(parser: argparse.ArgumentParser) -> None:
     """Declare --master."""
-    parser.add_argument(
-        "--master", metavar="URL",
-        help="Spark master, or sc://HOST:PORT, a server of Spark Connect (default: local[*], or that of spark-submit)",
-    )  # fmt: skip
+    parser.add_argument("--master", metavar="URL",
+                        help="Spark master, or sc://HOST:PORT, a server of Spark Connect (default: local[*], or that"
+                        " of spark-submit)")  # fmt: skip
 
 
 def assignment(text: str) -> str:

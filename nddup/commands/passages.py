@@ -74,14 +74,11 @@ def add_passages(commands: "argparse._SubParsersAction[Any]") -> None:
         " copy of each stays. INPUT may be the folder of a finished run: then its kept documents are read.",
     )  # fmt: skip
     add_inputs(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", required=True, help="write the tables to DIR, which must not exist"
-    )
-    parser.add_argument(
-        "--engine", choices=("auto", "local", "spark"),
-        help="local: this machine, in its memory; spark: by shuffles; auto, the default: local where the files are"
-        " on this machine and their tokens fit its memory",
-    )  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="DIR", required=True,
+                        help="write the tables to DIR, which must not exist")  # fmt: skip
+    parser.add_argument("--engine", choices=("auto", "local", "spark"),
+                        help="local: this machine, in its memory; spark: by shuffles; auto, the default: local where"
+                        " the files are on this machine and their tokens fit its memory")  # fmt: skip
     add_master(parser)
 
 
@@ -151,42 +148,32 @@ def add_against(commands: "argparse._SubParsersAction[Any]") -> None:
     )  # fmt: skip
     parser.add_argument("a", metavar="A", help="file or folder: the collection that may hold items")
     parser.add_argument("b", metavar="B", help="file or folder: the items; they are held in memory")
-    parser.add_argument(
-        "--of", choices=("item", "document", "any"), default="item",
-        help="the share that counts: of an item in a document of A, of a document in an item, or either (default item)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--threshold", type=_share, default="0.8", metavar="T", help="least share of an item found (default 0.8)"
-    )
-    parser.add_argument(
-        "--length", type=positive, default=8, metavar="N", help="tokens of a shingle, up to 1,000 (default 8)"
-    )
-    parser.add_argument(
-        "--by", choices=("source", "folder"), default="source",
-        help="group the matrix and the summary by file or by folder (default source)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--engine", choices=("auto", "local", "spark"),
-        help="what reads A and B: this machine, or Spark; auto, the default: Spark where one of them is not here",
-    )  # fmt: skip
+    parser.add_argument("--of", choices=("item", "document", "any"), default="item",
+                        help="the share that counts: of an item in a document of A, of a document in an item, or"
+                        " either (default item)")  # fmt: skip
+    parser.add_argument("--threshold", type=_share, default="0.8", metavar="T",
+                        help="least share of an item found (default 0.8)")  # fmt: skip
+    parser.add_argument("--length", type=positive, default=8, metavar="N",
+                        help="tokens of a shingle, up to 1,000 (default 8)")  # fmt: skip
+    parser.add_argument("--by", choices=("source", "folder"), default="source",
+                        help="group the matrix and the summary by file or by folder (default source)")  # fmt: skip
+    parser.add_argument("--engine", choices=("auto", "local", "spark"),
+                        help="what reads A and B: this machine, or Spark; auto, the default: Spark where one of them"
+                        " is not here")  # fmt: skip
     add_master(parser)
     parser.add_argument(
         "--exit-code", action="store_true",
         help=f"exit status {FOUND_STATUS} if anything is found, 1 if nothing is but not all of A could be read",
     )  # fmt: skip
-    parser.add_argument(
-        "--output-kept", metavar="DIR",
-        help="write A again to DIR, without the records in which an item is found, all else unchanged; files of this"
-        " machine only; must not exist",
-    )  # fmt: skip
+    parser.add_argument("--output-kept", metavar="DIR",
+                        help="write A again to DIR, without the records in which an item is found, all else unchanged;"
+                        " files of this machine only; must not exist")  # fmt: skip
     add_json(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", help="write the tables and index.html to DIR, which must not exist"
-    )
+    parser.add_argument("-o", "--output", metavar="DIR",
+                        help="write the tables and index.html to DIR, which must not exist")  # fmt: skip
     add_settings(parser, one="one setting, of input, against, local or spark")
-    parser.add_argument(
-        "--set-b", action="append", default=[], metavar="a.b=c", help="one setting for reading B only; may be repeated"
-    )
+    parser.add_argument("--set-b", action="append", default=[], metavar="a.b=c",
+                        help="one setting for reading B only; may be repeated")  # fmt: skip
 
 
 def _share(text: str) -> Fraction:

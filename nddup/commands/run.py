@@ -68,42 +68,31 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder for the results; must not exist")
     existing = parser.add_mutually_exclusive_group()
     existing.add_argument("--overwrite", action="store_true", help="replace the run in DIR")
-    existing.add_argument(
-        "--resume", action="store_true",
-        help="finish the run in DIR: reuse tables whose inputs and settings are unchanged; start one if there is none",
-    )  # fmt: skip
-    parser.add_argument(
-        "--engine", choices=("auto", "local", "spark"),
-        help="local: this machine, without Java; spark: any size; auto, the default: local where it can do the work",
-    )  # fmt: skip
-    parser.add_argument(
-        "--table", metavar="CATALOG.SCHEMA.TABLE",
-        help="on Spark: a table of a catalog is INPUT, as it is now; its copy, DIR.table, stays beside the results",
-    )  # fmt: skip
-    parser.add_argument(
-        "--tables", metavar="CATALOG.SCHEMA",
-        help="on Spark: also save the tables, with comments, in this schema of a catalog; existing ones are replaced"
-        " only with --overwrite or --resume",
-    )  # fmt: skip
-    parser.add_argument(
-        "--log-format", choices=("text", "json"), default="text", help="format of the log lines, one for each stage"
-    )
-    parser.add_argument(
-        "--names-from", metavar="RUN",
-        help="an earlier run, or REPO@N: families keep the names they have there; the report begins with what is new",
-    )  # fmt: skip
-    parser.add_argument(
-        "--onto", metavar="RUN",
-        help="a finished run, made with output.onto=true: read only what is new, and make the tables of one run over"
-        " all; its settings hold",
-    )  # fmt: skip
-    parser.add_argument(
-        "--as", dest="batch", metavar="NAME",
-        help="a name for the inputs, such as a date: their sources are NAME/…; with --onto, one after all before it",
-    )  # fmt: skip
-    parser.add_argument(
-        "--without", metavar="FILE", help="with --onto: a list of ids, documents that leave; INPUT may then be missing"
-    )
+    existing.add_argument("--resume", action="store_true",
+                          help="finish the run in DIR: reuse tables whose inputs and settings are unchanged; start one"
+                          " if there is none")  # fmt: skip
+    parser.add_argument("--engine", choices=("auto", "local", "spark"),
+                        help="local: this machine, without Java; spark: any size; auto, the default: local where it"
+                        " can do the work")  # fmt: skip
+    parser.add_argument("--table", metavar="CATALOG.SCHEMA.TABLE",
+                        help="on Spark: a table of a catalog is INPUT, as it is now; its copy, DIR.table, stays beside"
+                        " the results")  # fmt: skip
+    parser.add_argument("--tables", metavar="CATALOG.SCHEMA",
+                        help="on Spark: also save the tables, with comments, in this schema of a catalog; existing"
+                        " ones are replaced only with --overwrite or --resume")  # fmt: skip
+    parser.add_argument("--log-format", choices=("text", "json"), default="text",
+                        help="format of the log lines, one for each stage")  # fmt: skip
+    parser.add_argument("--names-from", metavar="RUN",
+                        help="an earlier run, or REPO@N: families keep the names they have there; the report begins"
+                        " with what is new")  # fmt: skip
+    parser.add_argument("--onto", metavar="RUN",
+                        help="a finished run, made with output.onto=true: read only what is new, and make the tables"
+                        " of one run over all; its settings hold")  # fmt: skip
+    parser.add_argument("--as", dest="batch", metavar="NAME",
+                        help="a name for the inputs, such as a date: their sources are NAME/…; with --onto, one after"
+                        " all before it")  # fmt: skip
+    parser.add_argument("--without", metavar="FILE",
+                        help="with --onto: a list of ids, documents that leave; INPUT may then be missing")  # fmt: skip
     add_all_known(parser, "keep.force and --without")
     add_json(parser)
     add_inputs(parser, "*")

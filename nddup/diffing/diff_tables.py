@@ -9,7 +9,6 @@ tables with `changes`; index.html, the page; and _DIFF.json, the runs and the co
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -283,12 +282,10 @@ def write_diff(run: FinishedRun, found: Difference, before: str, after: str, out
     Raises:
         OutputError: if they cannot be written.
     """
-    import pyarrow.parquet as pq  # noqa: PLC0415 - without --output nothing is written
+    from nddup.storage.local_folder import write_tables  # noqa: PLC0415 - without --output nothing is written
 
     with written_apart(output) as apart:
-        for name, rows in diff_tables(run).items():
-            (apart / name).mkdir(parents=True)
-            pq.write_table(rows, Path(apart, name, "part-00000.zstd.parquet"), compression="zstd")
+        write_tables(apart, diff_tables(run))
         (apart / PAGE).write_text(draw_page(run, before, after, found), encoding="utf-8")
         (apart / HEADER).write_text(spell_header(before, after, found), encoding="utf-8")
 

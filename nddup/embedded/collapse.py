@@ -259,12 +259,7 @@ def name_apart(records: pa.Table) -> pa.ChunkedArray:
 
 
 def name_nodes(
-    documents: pa.Table,
-    *,
-    order: Order,
-    levels: int = 0,
-    forced: Forced | None = None,
-    same: Sequence[int | None] = (),
+    documents: pa.Table, *, order: Order, levels: int = 0, forced: Forced | None = None, same: Sequence[int | None] = ()
 ) -> Nodes:
     """Convert DOCUMENTS to arrays, and order them by the keep policy.
 

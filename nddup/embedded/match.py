@@ -212,11 +212,7 @@ def name_candidates(ends: NDArray[np.int32], keys: NDArray[np.int64]) -> pa.Tabl
 
 
 def match(
-    nodes: NDArray[np.int32],
-    sketches: Ragged,
-    n_features: NDArray[np.int32],
-    rule: PairingOptions,
-    workers: Workers,
+    nodes: NDArray[np.int32], sketches: Ragged, n_features: NDArray[np.int32], rule: PairingOptions, workers: Workers
 ) -> Matches:
     """Find the near-duplicate pairs of distinct sketches.
 

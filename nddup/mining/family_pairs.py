@@ -26,11 +26,7 @@ from numpy.typing import NDArray
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import ragged_of
 from nddup.matching.confirm_texts import ConfirmRule, SetRule, compare_held, compare_one, confirms_any
-from nddup.matching.overlap_join import (
-    NO_LIMIT,
-    ComparisonLimits,
-    find_large,
-)
+from nddup.matching.overlap_join import NO_LIMIT, ComparisonLimits, find_large
 from nddup.matching.threshold import Threshold
 from nddup.mining.bounded_keeping import Choosing, Confirm, Divided, choose_freely, keep_apart, keep_bounded
 from nddup.mining.family_join import FamilyTexts, Side, is_whole, join_family, join_side

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from nddup.embedded.rewrite import Rewriter
 from nddup.embedded.workers import Workers
@@ -32,6 +31,7 @@ from nddup.scanning.collection import Collection
 from nddup.settings.plan import processes_of, record_limits, text_rule
 from nddup.settings.schema import Config
 from nddup.stages.stage import AS_INPUT, settings_of
+from nddup.storage.local_folder import write_tables
 from nddup.storage.local_storage import LocalStorage, is_local, local_path, writing
 
 HEADER = "_PASSAGES.json"
@@ -118,9 +118,7 @@ def write_found(found: FoundPassages, source: Source, inputs: Sequence[str], fol
     """
     output, whole, told = source.config.output, 0, tell(found, source)
     with writing(f"--output {folder}"):
-        for name, table in found.tables.items():
-            (folder / name).mkdir(parents=True)
-            pq.write_table(table, folder / name / "part-00000.zstd.parquet", compression="zstd")
+        write_tables(folder, found.tables)
         if output.kept == "jsonl":
             _write_texts(found, found.documents.rows, source.config.passages.replace, folder / "kept")
         is_rewriting = AS_INPUT in (output.kept, output.tagged)

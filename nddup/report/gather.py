@@ -554,7 +554,8 @@ def script_of(name: str, value: JsonValue) -> str:
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     if text.isascii() and "\x7f" not in text:
         return f'nddup.put("{name}",{text});\n'
-    return f'nddup.put("{name}",{_UNSAFE.sub(_escape, text)});\n'
+    safe = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return f'nddup.put("{name}",{safe});\n'
 
 
 def packed_script_of(name: str, value: JsonValue) -> str:
@@ -567,10 +568,6 @@ def packed_script_of(name: str, value: JsonValue) -> str:
     except UnicodeEncodeError:  # half a surrogate pair
         data = json.dumps(value, separators=(",", ":")).encode()
     return f'nddup.unpack("{name}","{b64encode(zlib.compress(data, LEVEL)).decode()}");\n'
-
-
-def _escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
 
 
 def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) -> str:

@@ -36,6 +36,7 @@ from nddup.sketching.accuracy import say_missed
 from nddup.splitting.assign_units import Parts
 from nddup.stages.inputs_found import Again, config_of, paths_of, read_list_of
 from nddup.stages.split_units import SplitRule, split_units
+from nddup.storage.local_folder import write_tables
 from nddup.storage.local_storage import LocalStorage, is_local, local_path, require_new, written_apart
 from nddup.storage.run_folder import RunFolder
 from nddup.tables import CAPTURE
@@ -344,10 +345,9 @@ def split_here(path: str, call: SplitCall) -> tuple[FinishedRun, ToldSplit]:
     again = find_written(folder, files) if call.is_writing else None
     parts = split_run(opened.run, asked, partial(read_columns_here, folder))
     with written_apart(call.output) as apart:
-        for name, text in ROWS.items():
-            (apart / name).mkdir(parents=True)
-            rows = opened.run.sql(text).select(SPLIT_TABLES[name].names).cast(SPLIT_TABLES[name].arrow)
-            pq.write_table(rows, apart / name / "part-00000.zstd.parquet", compression="zstd")
+        declared = {name: SPLIT_TABLES[name] for name in ROWS}
+        rows = {name: opened.run.sql(text).select(declared[name].names) for name, text in ROWS.items()}
+        write_tables(apart, {name: table.cast(declared[name].arrow) for name, table in rows.items()})
         written = None if again is None else _write_records(opened.run, call.parts, again, apart)
         (apart / HEADER).write_text(call.spell_header(opened.run, parts, written), encoding="utf-8")
     return opened.run, parts

@@ -189,6 +189,13 @@ class Before(NamedTuple):
     """The number of rows that are not given again; none of these differs."""
 
 
+def write_tables(folder: Path, tables: Mapping[str, pa.Table]) -> None:
+    """Write each table as one file of Parquet to a new folder of its own, by its name. Raises OSError."""
+    for name, table in tables.items():
+        (folder / name).mkdir(parents=True)
+        pq.write_table(table, folder / name / "part-00000.zstd.parquet", compression="zstd")
+
+
 def write_table(
     path: str, name: str, table: pa.Table, on_rows_written: OnRows | None = None, *, before: Before | None = None
 ) -> None:
