@@ -6,9 +6,10 @@ If no format is given, these are tried in order: JSON lines, by `{`; romip, by i
 root element, if the file has records of that format; trec, by a DOC with a DOCNO or a REUTERS with a NEWID;
 romip, by documents with a docID; else plain XML. In plain XML the record is the shallowest element, at most three
 levels below the root, that is repeated (or has a usual name: document, doc, item, ...) and has a text (or, if
-`input.content` is set, an id); else the root, but its texts where they have ids and it has none. The id, URL and
-content of a record are the children or attributes whose names come first in the lists of usual names (`xml_structure`),
-in any case, those that are empty in the head last; the whole of a root that has a mere description.
+`input.content` is set, an id); else the root, but its texts where they have ids and it has none. Parts without an id of
+a document that has one are its texts. The id, URL and content of a record are the children or attributes whose names
+come first in the lists of usual names (`xml_structure`), in any case, those that are empty in the head last; the whole
+of a root that has a mere description.
 """
 
 import json
@@ -34,6 +35,7 @@ from nddup.reading.xml_structure import (
     Shape,
     find_record,
     first_of,
+    part_of_record,
     scan,
     text_fields,
     with_markup,
@@ -182,6 +184,7 @@ def _complete(declared: Format, shape: Shape) -> Format:
     else:
         path = _find_record(declared, shape)
 
+    part = "" if declared.record or declared.content else part_of_record(shape, path)
     fields, filled = shape.fields(path), shape.filled(path)
     content = declared.content
     if not content:
@@ -189,6 +192,9 @@ def _complete(declared: Format, shape: Shape) -> Format:
         is_about = len(path) == 1 and bool(content) and content[-1].lower() in DESCRIPTIONS
         if (is_about and path[0].lower() not in RECORD_NAMES) or (not content and _is_text(path, shape)):
             content = (".",)  # what a file says of itself, the aim of a program or the units of a scan, is not its text
+    if part:
+        path = path[:-1]
+        content, fields, filled = tuple(f"{part}/{name}" for name in content), shape.fields(path), shape.filled(path)
     if not content:
         raise FormatError(f"cannot tell which part of <{path[-1]}> is its text (seen: {', '.join(fields)}); {SETTINGS}")
     return with_markup(

@@ -217,9 +217,10 @@ _DECLARED = (
            deleted="revision[last()]/text[@deleted=deleted]", roots=("mediawiki",)),
     Format(name="stackexchange", record="row", id="@Id", title=("text(@Title)",),
            content=("html(@Body)", "text(@Text)"), roots=("posts", "comments")),
-    # RSS 2.0, and 1.0 in RDF. `[1]`: feeds also have media:title, WordPress also excerpt:encoded
+    # RSS 2.0, and 1.0 in RDF. `[1]`: feeds also have media:title, WordPress also excerpt:encoded,
+    # podcasts itunes:summary
     Format(name="rss", record="item", id="guid|@about|link", url="link", title=("title[1]",),
-           content=("html(encoded[1]|description[1])",), roots=("rss", "RDF")),
+           content=("html(encoded[1]|description[1]|summary[1])",), roots=("rss", "RDF")),
     Format(name="atom", record="entry", id="id", url="link[@rel=alternate]/@href|link[@rel=]/@href|link/@href",
            title=("typed(title[1])",), content=("typed(content[1]|summary[1])",), roots=("feed",)),
     Format(name="oai", record="record", id="header/identifier", url="metadata/*/identifier",

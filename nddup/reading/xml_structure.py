@@ -223,6 +223,18 @@ def _named_texts(shape: Shape, path: tuple[str, ...], body: str) -> tuple[str, .
     return path if is_named or not 1 < len(inner) == len(set(ids)) else (*path, body)
 
 
+def part_of_record(shape: Shape, path: tuple[str, ...]) -> str:
+    """Return the name of the element at a path if it is a part of a record, as in `<document><id/><passage><text>`.
+
+    So it is if it has no id, and the element around it has one, and a usual name, which it lacks itself; else the
+    result is empty.
+    """
+    around = path[:-1]
+    is_named = bool(around) and around[-1].lower() in RECORD_NAMES and path[-1].lower() not in RECORD_NAMES
+    has_ids = first_of(ID_NAMES, shape.fields(path)) is None and first_of(ID_NAMES, shape.filled(around)) is not None
+    return path[-1] if is_named and has_ids else ""
+
+
 def text_fields(fields: list[str], chats: Sequence[str] = (), filled: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the fields that make a record's text, in JSON lines, XML and tables: its title, if any, and its body.
 

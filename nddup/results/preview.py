@@ -16,7 +16,7 @@ from nddup.reading.csv_rows import dialect_of
 from nddup.reading.formats import FormatError
 from nddup.reading.outcomes import Record, Reject
 from nddup.scanning.collection import Collection, Files, Group, ListedFile, find_files
-from nddup.scanning.first_records import completed, note_ids
+from nddup.scanning.first_records import completed, note_ids, note_others
 from nddup.scanning.found import TextRule, with_source
 from nddup.scanning.input_files import ASSET_WHY, InputFile, columns_of, is_of_this_machine
 from nddup.scanning.walk import open_stored
@@ -73,8 +73,8 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
         alike.setdefault(described.kind, []).append(described)
     parts += [_spell_alike(some) for some in alike.values()]
     parts += [f"… and {counted(count, 'more file')}: {name}\n" for name, count in sorted(left.items())]
-    note = note_ids(files, collection.files)
-    parts += [f"{one_line(note)}\n"] if note else []
+    notes = note_ids(files, collection.files), note_others(files, collection.files)
+    parts += [f"{one_line(note)}\n" for note in notes if note]
     unread = [
         (source, detail if detail.startswith(f"{reason}:") else f"{reason}: {detail}")
         for source, reason, detail in collection.unread

@@ -3,6 +3,7 @@
 require_paths    refuse `input.id` or `input.content` if no record at the start of any file has it
 require_columns  refuse Parquet files in which no column is the text
 require_policy   refuse a column of the keep policy if no record at the start of any file has it
+note_others      a message about elements of XML beside the records that have a text too
 note_ids         a message about a file without ids, with the field that could be the id
 """
 
@@ -31,6 +32,9 @@ RECORDS, FILES = 100, 100
 
 START_BYTES = 1 << 18
 """Expanded bytes of a file that are searched for its first records; also the stored bytes that are read for this."""
+
+MOST_OTHERS = 5
+"""Maximum number of elements that a message names."""
 
 LIKE_IDS = ("id", "key", "name", "no", "number", "guid")
 """Endings of field names that suggest an id."""
@@ -174,6 +178,37 @@ def note_ids(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]]) ->
         if named is not None:
             hint = f"; perhaps input.id={named}, if no two records share it"
         return f"{file.source}: no id found, using file#record{hint}"
+    return None
+
+
+def note_others(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]]) -> str | None:
+    """Return a message about the first file of plain XML in which other elements beside its records have a text too.
+
+    They are no records, and so in no table. None if the first `FILES` files have none, or name the record.
+
+    Cost: the start of each such file is read.
+    """
+    for file, head in islice(files, FILES):
+        if head.format.name != "xml" or head.why == "input.record":
+            continue
+        try:
+            start = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES)
+        except DAMAGED:
+            continue
+        shape = scan(start.decode(head.encoding, "replace"))
+        record = next((element.path for element in shape.elements if element.tag == head.tag), ())
+        text = head.format.content[-1].split("/")
+        others = [
+            path[-1]
+            for path in shape.seen
+            if path[:-1] == record[:-1] and path != record and (*path, *text) in shape.with_text
+        ]
+        if record and others:
+            named = ", ".join(f"<{name}>" for name in others[:MOST_OTHERS])
+            more = ", …" if len(others) > MOST_OTHERS else ""
+            return (
+                f"{file.source}: <{record[-1]}> is read, not {named}{more} beside it with texts; input.record names one"
+            )
     return None
 
 

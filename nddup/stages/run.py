@@ -34,7 +34,7 @@ from nddup.ground.shown import MOST_NAMED, counted, name_some
 from nddup.mining.keep_verdicts import FORCED_NOTE
 from nddup.reading.id_lists import require_known
 from nddup.scanning.collection import NOTHING, Batch, Collection, paths_of_batches
-from nddup.scanning.first_records import note_ids
+from nddup.scanning.first_records import note_ids, note_others
 from nddup.scanning.read_again import TextChoice
 from nddup.settings.load import read_stored
 from nddup.settings.plan import stored_texts
@@ -149,7 +149,7 @@ def make_run(  # noqa: PLR0913 - what the command line takes
             metrics = folder.open()
             read_stored(metrics["settings"], origin=f"{folder.path}/metrics.json")  # the summary is computed from them
         else:
-            for line in (first_log_line, note_ids(engine.files, source.files)):
+            for line in (first_log_line, note_ids(engine.files, source.files), note_others(engine.files, source.files)):
                 if line:
                     log(line)
             with engine.attempt(source):

@@ -306,6 +306,24 @@ def test_an_entry_of_atom_in_base64(kind: str) -> None:
     assert [seen(result) for result in results] == [("1", None, "T one")]
 
 
+def test_a_part_of_a_record_is_no_record() -> None:
+    """Passages without ids, as of BioC, in documents with ids; not so articles of an issue, or what has ids itself."""
+
+    def read(data: str) -> list[tuple[str | None, str]]:
+        return [(one.doc_id, seen(one)[-1]) for one in read_all(data.encode())[1] if isinstance(one, Record)]
+
+    passage = "<passage><infon>x</infon><text>{}</text></passage>"
+    documents = f"<document><id>1</id>{passage.format('a')}{passage.format('b')}</document>"
+    assert read(f"<collection>{documents}<document><id>2</id>{passage.format('c')}</document></collection>") == [
+        ("1", "a b"),
+        ("2", "c"),
+    ]
+    for whole, part in (("issue", "passage"), ("document", "article")):
+        data = documents.replace("document", whole).replace("passage", part)
+        assert read(f"<r>{data}</r>") == [(None, "a"), (None, "b")]
+    assert read(f"<r>{documents.replace('<infon>x</infon>', '<id>3</id>')}</r>") == [("3", "a"), ("3", "b")]
+
+
 def test_every_declared_format_has_a_golden_file() -> None:
     """Every declared format is tested here, or with the containers, or in `test_records`: `romip`, `xml`, `jsonl`."""
     assert {name for name, *_ in GOLDEN} | {"romip", "xml", "jsonl", *CONTAINERS} == set(FORMATS)

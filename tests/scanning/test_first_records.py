@@ -12,7 +12,7 @@ import pytest
 
 from nddup.errors import ConfigError
 from nddup.scanning.collection import Collection, find_files
-from nddup.scanning.first_records import note_ids
+from nddup.scanning.first_records import note_ids, note_others
 from nddup.settings.schema import InputConfig
 from nddup.storage.local_storage import LocalStorage
 
@@ -78,6 +78,20 @@ def test_a_field_that_repeats_is_not_named_as_the_id(tmp_path: Path) -> None:
 
     assert said is not None
     assert said.endswith("(its fields: url, text, key); set input.id to one that no two records share")
+
+
+def test_other_elements_with_texts_beside_the_records_are_named(tmp_path: Path) -> None:
+    """They are in no table: what is not read is said, unless the record is set; an image of a channel has no text."""
+    record = "<{0}><id>{1}</id><text>a</text></{0}>"
+    others = record.format("news", 2) + record.format("news", 3) + "<image><id>4</id><text/></image>"
+    data = f"<r>{record.format('doc', 1)}{others}{record.format('doc', 5)}</r>".encode()
+
+    said = note_others(LocalStorage(), find(tmp_path, {"a.xml": data}).files)
+
+    assert said == "a.xml: <doc> is read, not <news> beside it with texts; input.record names one"
+    assert note_others(LocalStorage(), find(tmp_path, {"a.xml": data}, record="doc").files) is None
+    alone = data.replace(b"news", b"doc")
+    assert note_others(LocalStorage(), find(tmp_path, {"a.xml": alone}).files) is None
 
 
 def test_one_file_that_has_the_path_is_enough(tmp_path: Path) -> None:
