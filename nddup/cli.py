@@ -69,8 +69,13 @@ nddup COMMAND --help has all options and more examples
 """
 
 
+signals_that_came: list[int] = []
+"""What asked this process to end. A library may make another error of it: numba of one inside a kernel, DuckDB of one
+inside its callbacks. So whatever ends the command after it is taken for an interruption."""
+
+
 class SignalledError(KeyboardInterrupt):
-    """A signal other than that of Ctrl-C asks this process to end: `number`."""
+    """A signal asks this process to end: `number`."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -180,8 +185,8 @@ def console() -> int:
 
     To free the many objects of numba, one by one, would take a fifth of the time of a short run.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) == signal.SIG_DFL:  # `nohup` has one ignored
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # `nohup` has one ignored
             signal.signal(number, _interrupt)
     ended: list[int] = []
     atexit.register(_leave, ended)  # the first that is registered is called last
@@ -193,6 +198,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     """End the command as Ctrl-C does, so that nothing temporary stays; a second signal ends the process at once."""
     del frame
     signal.signal(number, signal.SIG_DFL)
+    signals_that_came.append(number)
     raise SignalledError(number)
 
 
@@ -238,7 +244,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:  # noqa: C901, PLR0911 - an exit status each
+def main(arguments: Sequence[str] | None = None) -> int:  # noqa: C901, PLR0911, PLR0912 - an exit status each
     """Run one command and return its exit status.
 
     Args:
@@ -265,12 +271,13 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: C901, PLR0911 
         os.environ.setdefault(name, value)
     try:
         return execute_with_buckets(COMMANDS[options.command].execute, options)
-    except NddupError as error:
-        return _fail(str(error), 2 if isinstance(error, (ConfigError, OutputError)) else 1)
     except KeyboardInterrupt as error:
-        number = error.number if isinstance(error, SignalledError) else int(signal.SIGINT)
-        return _fail(f"interrupted{AFTERWARDS.get(options.command, '')}", BY_SIGNAL + number)
+        return _end_interrupted(error.number if isinstance(error, SignalledError) else int(signal.SIGINT), options)
     except Exception as error:  # noqa: BLE001 - any other error is also one line
+        if signals_that_came:
+            return _end_interrupted(signals_that_came[0], options)
+        if isinstance(error, NddupError):
+            return _fail(str(error), 2 if isinstance(error, (ConfigError, OutputError)) else 1)
         if isinstance(error, BrokenPipeError) and _is_unread():
             return CLOSED
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
@@ -283,6 +290,10 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: C901, PLR0911 
             return _fail(str(fault), 2)
         told = NO_SPARK if needs_spark else f"{reason_of(error)} (NDDUP_DEBUG=1 shows the trace)"
         return _fail(told, 2 if needs_spark else 1)
+
+
+def _end_interrupted(number: int, options: argparse.Namespace) -> int:
+    return _fail(f"interrupted{AFTERWARDS.get(options.command, '')}", BY_SIGNAL + number)
 
 
 def _find_unsound(options: argparse.Namespace) -> NddupError | None:

@@ -73,14 +73,18 @@ def test_a_name_that_is_too_long_is_one_line(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_leaves_nothing_temporary(number: signal.Signals, tmp_path: Path) -> None:
-    """Schedulers end a command by SIGTERM: it ends as by Ctrl-C, and says what is left."""
+@pytest.mark.parametrize(
+    "made_of_it", ["raise", "raise SystemError from error", "raise cli.OutputError('x') from None"]
+)
+def test_a_signal_leaves_nothing_temporary(number: signal.Signals, made_of_it: str, tmp_path: Path) -> None:
+    """Schedulers end a command by SIGTERM: it ends as by Ctrl-C, and says what is left, also if a library hides it."""
     program = (
         "import sys, time; from tempfile import TemporaryDirectory; from nddup import cli\n"
         "def work(*given):\n"
         f"    with TemporaryDirectory(dir={str(tmp_path)!r}):\n"
         "        print('begun', flush=True)\n"
-        "        time.sleep(60)\n"
+        "        try:\n            time.sleep(60)\n"
+        f"        except KeyboardInterrupt as error:\n            {made_of_it}\n"
         "cli.execute_with_buckets = work\n"
         "sys.exit(cli.console())"
     )
