@@ -16,7 +16,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from types import FrameType
 from typing import Any, NoReturn
 
 from nddup import __version__
@@ -26,6 +25,7 @@ from nddup.commands.options import HelpFormatter
 from nddup.errors import ConfigError, NddupError, OutputError, reason_of
 from nddup.ground import progress
 from nddup.ground.shown import clean, one_line, print_error, print_in_any_encoding, print_json
+from nddup.ground.signals import SignalledError, end_by_signals, signals_that_came
 from nddup.ground.start_up import LIGHT, collect_rarely, open_streams
 
 BY_SIGNAL = 128
@@ -67,19 +67,6 @@ EPILOG = """examples:
 
 nddup COMMAND --help has all options and more examples
 """
-
-
-signals_that_came: list[int] = []
-"""What asked this process to end. A library may make another error of it: numba of one inside a kernel, DuckDB of one
-inside its callbacks. So whatever ends the command after it is taken for an interruption."""
-
-
-class SignalledError(KeyboardInterrupt):
-    """A signal asks this process to end: `number`."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
 
 
 class _Parser(argparse.ArgumentParser):
@@ -185,21 +172,11 @@ def console() -> int:
 
     To free the many objects of numba, one by one, would take a fifth of the time of a short run.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # `nohup` has one ignored
-            signal.signal(number, _interrupt)
+    end_by_signals()
     ended: list[int] = []
     atexit.register(_leave, ended)  # the first that is registered is called last
     ended.append(main())
     return ended[0]
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """End the command as Ctrl-C does, so that nothing temporary stays; a second signal ends the process at once."""
-    del frame
-    signal.signal(number, signal.SIG_DFL)
-    signals_that_came.append(number)
-    raise SignalledError(number)
 
 
 def _leave(ended: Sequence[int]) -> None:

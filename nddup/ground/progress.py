@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from nddup.ground.shown import clean, one_line, print_out
+from nddup.ground.signals import require_no_signal
 
 PATIENCE = 0.7
 """Seconds before progress is shown."""
@@ -131,6 +132,7 @@ class Steps:
 
     def begin(self, name: str) -> None:
         """Begin the next step."""
+        require_no_signal()
         self._step, self._name, self._part, self._began = self._step + 1, name, 0.0, time.monotonic()
         self._noted = ""
 
@@ -231,6 +233,7 @@ class Progress:
                 watcher.join()
                 sys.stderr.write(self._clear)
 
+        require_no_signal()
         self._say(name, started, "done", shown.facts)
         text = f"{name:<10} {time.monotonic() - started:7.1f} s  {one_line(clean(', '.join(shown.notes)))}"
         if self._is_seen:
@@ -240,7 +243,8 @@ class Progress:
             logger.info("%s", text)
 
     def describe(self, name: str) -> None:
-        """Name the current work: a stage, or a table of it."""
+        """Name the current work, which begins: a stage, or a table of it."""
+        require_no_signal()
         self._step = doing(name)
 
     def how_far(self) -> str:

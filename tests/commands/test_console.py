@@ -74,7 +74,14 @@ def test_a_name_that_is_too_long_is_one_line(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize(
-    "made_of_it", ["raise", "raise SystemError from error", "raise cli.OutputError('x') from None"]
+    "made_of_it",
+    [
+        "raise",
+        "raise SystemError from error",
+        "raise cli.OutputError('x') from None",
+        "cli.progress.Steps('run', 1).begin('next')",
+        "cli.progress.Progress().describe('keep')",
+    ],
 )
 def test_a_signal_leaves_nothing_temporary(number: signal.Signals, made_of_it: str, tmp_path: Path) -> None:
     """Schedulers end a command by SIGTERM: it ends as by Ctrl-C, and says what is left, also if a library hides it."""
