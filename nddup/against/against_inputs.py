@@ -101,20 +101,22 @@ def find_side(path: str, config: Config, by: By, files: Files) -> Side:
         ConfigError: if there is no such file or folder, or none that can be read.
         NddupError: if more files than `input.max_unreadable` cannot be opened.
     """
-    found = find_inputs(files, [path], config)
-    require_readable(found.unread, config.input.max_unreadable)
-    is_folder = _is_folder(path, found)
+    collection = find_inputs(files, [path], config)
+    require_readable(collection.unread, config.input.max_unreadable)
+    is_folder = _is_folder(path, collection)
     labels = {
-        file.source: _label(path, file.source, is_folder=is_folder, by=by) for file in found.listing.files
+        file.source: _label(path, file.source, is_folder=is_folder, by=by) for file in collection.listing.files
     }  # fmt: skip
-    return Side(path, found, config, labels)
+    return Side(path, collection, config, labels)
 
 
-def _is_folder(path: str, found: Collection) -> bool:
+def _is_folder(path: str, collection: Collection) -> bool:
     """Return whether a path is a folder, so that the path of a file is this path followed by the file's source."""
     if is_local(path):
         return Path(local_path(path)).is_dir()
-    return any(unquote(file.path).endswith(f"{path.rstrip('/')}/{file.source}") for file in found.listing.files[:1])
+    return any(
+        unquote(file.path).endswith(f"{path.rstrip('/')}/{file.source}") for file in collection.listing.files[:1]
+    )
 
 
 def _label(path: str, source: str, *, is_folder: bool, by: By) -> str:

@@ -68,17 +68,17 @@ def _items(compared: Compared) -> Iterator[str]:
     """Yield the items that share text with A, highest containment first."""
     judged = compared.judged
     order = np.lexsort((-judged.covered, -judged.containment))
-    some = [item for item in order.tolist() if judged.best[item] >= 0]
+    items = [item for item in order.tolist() if judged.best[item] >= 0]
     yield '<h2 id="items">Items with something in common with A</h2>\n'
-    cut = "" if len(some) <= MOST_ITEMS else f", the first {MOST_ITEMS:,} shown; the tables items and spans have all"
-    shown = counted(len(some), "item") + cut
+    cut = "" if len(items) <= MOST_ITEMS else f", the first {MOST_ITEMS:,} shown; the tables items and spans have all"
+    shown = counted(len(items), "item") + cut
     yield f'<p class="note">{shown}. Marked: what an item and its document have in common.</p>\n'
 
     spans: dict[str, list[dict[str, Any]]] = {}
     for row in compared.tables["spans"].to_pylist():
         spans.setdefault(row["item"], []).append(row)
-    rows = compared.tables["items"].take(pa.array(some[:MOST_ITEMS], pa.int64())).to_pylist()
-    for place, (item, row) in enumerate(zip(some[:MOST_ITEMS], rows, strict=True)):
+    rows = compared.tables["items"].take(pa.array(items[:MOST_ITEMS], pa.int64())).to_pylist()
+    for place, (item, row) in enumerate(zip(items[:MOST_ITEMS], rows, strict=True)):
         yield _item(compared, item, row, spans[row["item"]], is_open=place == 0)
 
 
@@ -192,12 +192,12 @@ def write_kept(compared: Compared, output: str) -> int:
     for source, record in zip(rejects["source"].to_pylist(), rejects["record"].to_pylist(), strict=True):
         if source in stays:
             stays[source][record - 1] = -1
-    told = [
+    tables = [
         pa.table({"source": pa.array([source], pa.string()).take(pa.array(np.zeros(int((flags >= 0).sum()), np.int64))),
                   "record": np.flatnonzero(flags >= 0) + 1, "stays": flags[flags >= 0] > 0})
         for source, flags in stays.items()
     ]  # fmt: skip
-    verdicts = verdicts_of(pa.concat_tables(told), rejects)
+    verdicts = verdicts_of(pa.concat_tables(tables), rejects)
     rewriter = Rewriter(side.collection, verdicts, is_tagging=False, is_first=False, limits=record_limits(side.config))
     with Workers(processes_of(side.config)) as workers:
         return write_apart(rewriter, output, workers)
@@ -218,12 +218,12 @@ def summarise_verdicts(compared: Compared) -> list[str]:
 
 
 def _line(name: str, counts: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") -> str:
-    said = [counted(int(counts.sum()), "item"), f"{counts[FOUND]:,} found"]
-    said += [f"{counts[PART]:,} part"] if counts[PART] else []
-    said.append(f"{counts[CLEAN]:,} clean")
+    parts = [counted(int(counts.sum()), "item"), f"{counts[FOUND]:,} found"]
+    parts += [f"{counts[PART]:,} part"] if counts[PART] else []
+    parts.append(f"{counts[CLEAN]:,} clean")
     untested = [(counts[SHORT], "short"), (counts[COMMON], "common"), (counts[UNREAD], "unread")]
     text = ", ".join(f"{count:,} {reason}" for count, reason in untested if count)
-    return f"{name}: {', '.join(said)}" + (f"; not testable: {text}" if text else "")
+    return f"{name}: {', '.join(parts)}" + (f"; not testable: {text}" if text else "")
 
 
 def _about(compared: Compared) -> Iterator[str]:
@@ -252,12 +252,12 @@ def _about(compared: Compared) -> Iterator[str]:
 
 def list_found(compared: Compared, *, is_written: bool) -> Iterator[str]:
     """Yield a line for each of the first found items; `is_written` says whether a folder has all of them."""
-    found = np.flatnonzero(compared.judged.verdicts == FOUND)
-    for row in compared.tables["items"].take(found[:SHOWN_ITEMS]).to_pylist():
+    places = np.flatnonzero(compared.judged.verdicts == FOUND)
+    for row in compared.tables["items"].take(places[:SHOWN_ITEMS]).to_pylist():
         where = f"{row['document']} ({row['document_source']})"
         yield f"found: {row['item']} in {where}, containment {row['containment']:.3f}"
-    if len(found) > SHOWN_ITEMS:
-        more = f"found: {len(found) - SHOWN_ITEMS:,} more"
+    if len(places) > SHOWN_ITEMS:
+        more = f"found: {len(places) - SHOWN_ITEMS:,} more"
         yield more if is_written else f"{more}; --output DIR writes all of them"
 
 

@@ -134,10 +134,10 @@ def read_shared(side: Side, items: Items, workers: Workers, share: Share, *, cou
     """
     passes = share(side, items, counts)
     rows = passes[0]  # the rejects and the records are the same in each pass
-    found = [one.filter(pc.equal(one["what"], "document")) for one in passes]
-    hits = sum(pc.sum(pc.list_value_length(one["numbers"])).as_py() or 0 for one in found)
+    documents = [one.filter(pc.equal(one["what"], "document")) for one in passes]
+    hits = sum(pc.sum(pc.list_value_length(one["numbers"])).as_py() or 0 for one in documents)
     workers.memory.require(OF_HIT * hits, "what is shared")
-    shared = in_collection_order(join_shared(found, first_numbers(items.tables)), side.collection)
+    shared = in_collection_order(join_shared(documents, first_numbers(items.tables)), side.collection)
     counted = rows.filter(pc.equal(rows["what"], "count"))
     bad = in_collection_order(rows.filter(pc.equal(rows["what"], "reject")), side.collection)
 
@@ -190,8 +190,8 @@ def _is_all_read(rejects: pa.Table, with_documents: pa.ChunkedArray, side: Side)
 def _with_documents(counted: pa.Table, bad: pa.Table) -> pa.ChunkedArray:
     records = counted.group_by("source").aggregate([("seq", "sum")])
     rejects = {row["values"]: row["counts"] for row in pc.value_counts(bad["source"]).to_pylist()}
-    told = zip(records["source"].to_pylist(), records["seq_sum"].to_pylist(), strict=True)
-    return pa.chunked_array([pa.array([source for source, n in told if n > rejects.get(source, 0)], pa.string())])
+    totals = zip(records["source"].to_pylist(), records["seq_sum"].to_pylist(), strict=True)
+    return pa.chunked_array([pa.array([source for source, n in totals if n > rejects.get(source, 0)], pa.string())])
 
 
 def _records_before(counted: pa.Table) -> tuple[dict[tuple[str, int], int], int]:
@@ -235,8 +235,8 @@ def item_rows(items: Items, shared: Shared, judged: Judged) -> pa.Table:
 def span_rows(items: Items, shared: Shared, judged: Judged) -> pa.Table:
     """Return SPANS of every item that shares shingles with a document."""
     spans = SharedSpans(items, shared, judged.is_suppressed)
-    found = np.flatnonzero(judged.best >= 0).tolist()
-    rows = [row for item in found for row in spans.of(item, int(judged.best[item]))]
+    places = np.flatnonzero(judged.best >= 0).tolist()
+    rows = [row for item in places for row in spans.of(item, int(judged.best[item]))]
     return pa.Table.from_pylist(rows, SPANS.arrow)
 
 
@@ -313,7 +313,7 @@ def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
     n_cells = len(parts_a) * len(parts_b)
     shown = np.arange(n_cells) if n_cells <= MOST_CELLS else np.unique(keys)
     places = np.searchsorted(shown, keys)
-    found = np.bincount(places[verdict == FOUND], minlength=len(shown))
+    n_found = np.bincount(places[verdict == FOUND], minlength=len(shown))
     partly = np.bincount(places[verdict == PART], minlength=len(shown))
     row_b, row_a = np.divmod(shown, max(len(parts_a), 1))
     columns = {
@@ -321,9 +321,9 @@ def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
         "source_a": [parts_a[place] for place in row_a.tolist()],
         "items": n_items[row_b],
         "testable": n_testable[row_b],
-        "found": found,
+        "found": n_found,
         "part": partly,
-        "clean": n_testable[row_b] - found - partly,
+        "clean": n_testable[row_b] - n_found - partly,
     }
     return pa.table({name: columns[name] for name in MATRIX.names}, schema=MATRIX.arrow)
 

@@ -131,14 +131,14 @@ def _list_copies(run: "FinishedRun", items: Items, shared: Shared) -> Iterator[C
     offsets, numbers, *_ = shared.holders
     numbered, count = number_items(items.tables), len(offsets) - 1
     known = len(numbered.repeated)
-    documents, held = np.divmod(np.unique(np.repeat(np.arange(count), np.diff(offsets)) * known + numbers), known)
+    documents, shingles = np.divmod(np.unique(np.repeat(np.arange(count), np.diff(offsets)) * known + numbers), known)
     names = _names_of(run, shared)
     spans = SharedSpans(items, shared, np.zeros(known, np.bool_))
     for item, doc_id in enumerate(items.ids):
-        own = np.unique(numbered.numbers[numbered.firsts[item] : numbered.firsts[item + 1]])
+        of_item = np.unique(numbered.numbers[numbered.firsts[item] : numbered.firsts[item + 1]])
         is_own = np.zeros(known, np.bool_)
-        is_own[own[own >= 0]] = True
-        common = np.bincount(documents[is_own[held]], minlength=count)
+        is_own[of_item[of_item >= 0]] = True
+        common = np.bincount(documents[is_own[shingles]], minlength=count)
         for place in np.flatnonzero(common).tolist():
             if place in names:
                 of_text, of_document = common[place] / is_own.sum(), common[place] / shared.holders.sizes[place]

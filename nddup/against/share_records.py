@@ -81,17 +81,17 @@ class ShareRecords:
     counts: bool
     table: ClassVar[Table] = SHARED
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield SHARED, two batches per list of records."""
         del head
         kinds = [TYPES[column.type] for column in SHARED.columns]
-        for some in found:
-            texts = [self.rule.read(one.record).text if isinstance(one.record, Record) else "" for one in some]
+        for records in lists:
+            texts = [self.rule.read(one.record).text if isinstance(one.record, Record) else "" for one in records]
             hits = self.shingles.find(texts, counts=self.counts)
-            rows = [*_count(some), *_reject(some)]
+            rows = [*_count(records), *_reject(records)]
             columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
             yield SHARED.batch(columns)
-            yield _share(some, texts, hits)
+            yield _share(records, texts, hits)
 
 
 MOST_SHINGLES = (1 << 31) - 1
@@ -101,35 +101,35 @@ DOCUMENTS = 1_000
 """Documents whose shingles are compared in one call."""
 
 
-def _count(some: Sequence[LocatedRecord]) -> Iterator[tuple[object, ...]]:
-    for (source, split), records in Counter((one.source, one.split) for one in some).items():
-        yield ("count", source, split, records, *[None] * 13)
+def _count(records: Sequence[LocatedRecord]) -> Iterator[tuple[object, ...]]:
+    for (source, split), n in Counter((one.source, one.split) for one in records).items():
+        yield ("count", source, split, n, *[None] * 13)
 
 
-def _reject(some: Sequence[LocatedRecord]) -> Iterator[tuple[object, ...]]:
-    for one in some:
+def _reject(records: Sequence[LocatedRecord]) -> Iterator[tuple[object, ...]]:
+    for one in records:
         if isinstance(one.record, Reject):
-            told = one.record
-            yield ("reject", one.source, one.split, one.seq, told.doc_id, told.reason, told.detail, told.excerpt,
-                   *[None] * 9)  # fmt: skip
+            reject = one.record
+            about = (reject.doc_id, reject.reason, reject.detail, reject.excerpt)
+            yield ("reject", one.source, one.split, one.seq, *about, *[None] * 9)
 
 
-def _share(some: Sequence[LocatedRecord], texts: list[str], hits: Hits) -> pa.RecordBatch:
+def _share(records: Sequence[LocatedRecord], texts: list[str], hits: Hits) -> pa.RecordBatch:
     """Return the documents with a hit, built column by column, as most of them have hundreds of hits."""
     rows = np.flatnonzero(np.diff(hits.offsets))
-    held = [some[row] for row in rows.tolist()]
+    sharing = [records[row] for row in rows.tolist()]
     offsets = np.append(hits.offsets[rows], len(hits.tokens)).astype(np.int32)  # skipped rows have no hits
     cuts = [
         cut_regions(texts[row], hits.begins[low:high], hits.ends[low:high])
         for row, (low, high) in zip(rows.tolist(), pairwise(offsets.tolist()), strict=True)
     ]
     columns = {
-        "what": ["document"] * len(held),
-        "source": [one.source for one in held],
-        "split": [one.split for one in held],
-        "seq": [one.seq for one in held],
-        "doc_id": [one.record.doc_id for one in held],
-        "content_fingerprint": [content_fingerprint(one.record) for one in held if isinstance(one.record, Record)],
+        "what": ["document"] * len(sharing),
+        "source": [one.source for one in sharing],
+        "split": [one.split for one in sharing],
+        "seq": [one.seq for one in sharing],
+        "doc_id": [one.record.doc_id for one in sharing],
+        "content_fingerprint": [content_fingerprint(one.record) for one in sharing if isinstance(one.record, Record)],
         "n_shingles": hits.n_shingles[rows],
         "tokens": pa.ListArray.from_arrays(offsets, hits.tokens),
         "begins": pa.ListArray.from_arrays(offsets, hits.begins),
@@ -141,7 +141,7 @@ def _share(some: Sequence[LocatedRecord], texts: list[str], hits: Hits) -> pa.Re
         columns["keys"] = pa.ListArray.from_arrays(offsets, hits.keys.view(np.int64))
     else:
         columns["numbers"] = pa.ListArray.from_arrays(offsets, hits.numbers)
-    made = [columns.get(column.name, [None] * len(held)) for column in SHARED.columns]
+    made = [columns.get(column.name, [None] * len(sharing)) for column in SHARED.columns]
     kinds = [TYPES[column.type] for column in SHARED.columns]
     return SHARED.batch(
         [one if isinstance(one, pa.Array) else pa.array(one, kind) for one, kind in zip(made, kinds, strict=True)]
@@ -243,8 +243,8 @@ def join_shared(tables: Sequence[pa.Table], first: Sequence[int]) -> pa.Table:
         join_pieces(piece for row in range(low, high) for piece in zip(starts[row], regions[row], strict=True))
         for low, high in pairwise(bounds.tolist())
     ]
-    joined = _replace(joined, "region_starts", pa.array([[start for start, _ in some] for some in pieces]))
-    return _replace(joined, "regions", pa.array([[text for _, text in some] for some in pieces])).cast(SHARED.arrow)
+    joined = _replace(joined, "region_starts", pa.array([[start for start, _ in of_row] for of_row in pieces]))
+    return _replace(joined, "regions", pa.array([[text for _, text in of_row] for of_row in pieces])).cast(SHARED.arrow)
 
 
 def join_pieces(pieces: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
@@ -280,11 +280,11 @@ class ReadItems:
     rule: TextRule
     table: ClassVar[Table] = READ_ITEMS
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield READ_ITEMS, one batch per list of records."""
         del head
-        for some in found:
-            rows = [self._row_of(one) for one in some]
+        for records in lists:
+            rows = [self._row_of(one) for one in records]
             kinds = [TYPES[column.type] for column in READ_ITEMS.columns]
             yield READ_ITEMS.batch(
                 [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
@@ -341,9 +341,9 @@ def _settle(batch: pa.RecordBatch, known: Known) -> pa.RecordBatch:
         for piece in np.unique(pieces[low:high][is_hit[low:high]]).tolist():
             here = np.flatnonzero(is_hit[low:high] & (pieces[low:high] == piece)) + low
             first = starts[row][piece]
-            found = cut_regions(regions[row][piece], begins[here] - first, ends[here] - first)
-            made[0].extend(start + first for start in found[0])
-            made[1].extend(found[1])
+            cut = cut_regions(regions[row][piece], begins[here] - first, ends[here] - first)
+            made[0].extend(start + first for start in cut[0])
+            made[1].extend(cut[1])
         cuts.append(made)
 
     counts = np.append(0, np.cumsum(is_hit))[offsets].astype(np.int32)

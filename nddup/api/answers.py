@@ -159,11 +159,11 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
     if first == second:
         raise ConfigError(f"explain_pair: expected two documents, got {first!r} twice")
     wanted = pa.table({"id": pa.array([first, second], pa.string())})
-    found = {row["doc_id"]: row for row in run.sql(BOTH, wanted=wanted).to_pylist()}
+    rows = {row["doc_id"]: row for row in run.sql(BOTH, wanted=wanted).to_pylist()}
     for name in (first, second):
-        if name not in found:
+        if name not in rows:
             raise ConfigError(f"explain_pair: {name!r} is no document of {run.path}")
-    a, b = (found[name] for name in sorted((first, second), key=str.encode))
+    a, b = (rows[name] for name in sorted((first, second), key=str.encode))
 
     sketches = [np.array(row["sketch"] or [], np.int64).view(np.uint64) for row in (a, b)]
     levels = plan.levels_of(config)
@@ -176,19 +176,19 @@ def explain_pair(run: FinishedRun, config: Config, first: str, second: str) -> P
     value = _value_of(measured, threshold)
     bound = threshold.numerator / threshold.denominator
     error = _standard_error(config, measured, value, (a["n_features"], b["n_features"]), level)
-    is_pair, said, exact = _judge(run, config, (a, b), sketches, measured)
+    is_pair, reason, exact = _judge(run, config, (a, b), sketches, measured)
     estimate = measured.shared / measured.united if measured.united else None
     is_exact = config.pairs.confirm == "resemblance"
     if is_exact:  # the estimate only makes a candidate
         error = None
         value, bound = value if exact is None else exact, float(config.pairs.share)
     if error and abs(value - bound) <= CLOSE * error:
-        said += f"; a close call, the standard error of the estimate is {error:.3f}"
+        reason += f"; a close call, the standard error of the estimate is {error:.3f}"
     return PairVerdict(
         doc_a=a["doc_id"],
         doc_b=b["doc_id"],
         is_pair=is_pair,
-        verdict=f"{'Near-duplicates' if is_pair else 'No near-duplicates'}: {said}.",
+        verdict=f"{'Near-duplicates' if is_pair else 'No near-duplicates'}: {reason}.",
         measure=threshold.measure,
         threshold=bound,
         value=value,
@@ -207,8 +207,8 @@ def _stored_texts(run: FinishedRun, a: str, b: str) -> tuple[str, str] | None:
     if not run.holds("texts"):
         return None
     wanted = pa.table({"id": pa.array([a, b], pa.string())})
-    found = {row["doc_id"]: row["text"] for row in run.sql(TEXTS, wanted=wanted).to_pylist()}
-    return (found[a], found[b]) if len(found) == len((a, b)) else None
+    texts = {row["doc_id"]: row["text"] for row in run.sql(TEXTS, wanted=wanted).to_pylist()}
+    return (texts[a], texts[b]) if len(texts) == len((a, b)) else None
 
 
 def measure(sketches: list[NDArray[np.uint64]], threshold: Threshold) -> Measured:
@@ -244,14 +244,14 @@ def _judge(
     a, b = rows
     names = pa.table({"id": pa.array(sorted({a["doc_id"], b["doc_id"], a["group"], b["group"]}), pa.string())})
     there = {frozenset((row["doc_a"], row["doc_b"])): row for row in run.sql(ROWS, wanted=names).to_pylist()}
-    own, groups = frozenset((a["doc_id"], b["doc_id"])), frozenset((a["group"], b["group"]))
+    pair, groups = frozenset((a["doc_id"], b["doc_id"])), frozenset((a["group"], b["group"]))
     is_equal = len(groups) == 1
-    told, exact = there.get(own, there.get(groups)), 1.0 if is_equal else None
+    stored, exact = there.get(pair, there.get(groups)), 1.0 if is_equal else None
     of_equal = f"their {'texts' if config.pairs.confirm == 'resemblance' else 'sketches'} are equal"
     compared = of_equal if is_equal else _compared(measured, config)
-    if told:
-        compared, exact = _confirmed(told, compared, config), told["resemblance"]
-    if own in there:
+    if stored:
+        compared, exact = _confirmed(stored, compared, config), stored["resemblance"]
+    if pair in there:
         return True, compared, exact
     if is_equal and measured.sizes[0] >= plan.threshold_of(config).least_size:
         return True, f"{compared}; the pairs of their group are given by a star around {a['group']}", exact
@@ -264,11 +264,11 @@ def _judge(
 
 def _confirmed(row: dict[str, Any], compared: str, config: Config) -> str:
     if config.pairs.confirm == "resemblance":
-        said = f"the resemblance of all their shingles {row['resemblance']:.4g} reaches {config.pairs.threshold:g}"
-        return f"{said} ({compared})" if row["resemblance"] < 1 else said
+        sentence = f"the resemblance of all their shingles {row['resemblance']:.4g} reaches {config.pairs.threshold:g}"
+        return f"{sentence} ({compared})" if row["resemblance"] < 1 else sentence
     if config.pairs.confirm == "edit":
-        said = f"the edit similarity of their texts {row['edit']:.4g} reaches {config.pairs.edit_threshold:g}"
-        return f"{said}; {compared}"
+        sentence = f"the edit similarity of their texts {row['edit']:.4g} reaches {config.pairs.edit_threshold:g}"
+        return f"{sentence}; {compared}"
     return compared
 
 
@@ -310,10 +310,10 @@ def _compared(measured: Measured, config: Config) -> str:
     if not all(measured.sizes):
         return "an empty sketch is in no pair"
     if config.pairs.confirm == "resemblance":
-        said = f"the sketches estimate {_value_of(measured, threshold):.4g}"
+        estimate = f"the sketches estimate {_value_of(measured, threshold):.4g}"
         if measured.is_near:
-            return said
-        return f"{said}, too far below the threshold {config.pairs.threshold:g} for their texts to be compared"
+            return estimate
+        return f"{estimate}, too far below the threshold {config.pairs.threshold:g} for their texts to be compared"
     if threshold.is_count:
         sign = "at least" if measured.common >= threshold.numerator else "fewer than"
         return f"{measured.common} features in common, {sign} the {threshold.numerator} that are asked for"

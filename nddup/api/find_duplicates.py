@@ -160,9 +160,11 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         with named("find_duplicates"):
             _require_kinds(df, columns, kinds)
         is_quiet = is_quiet_for(progress=progress)
-        found, metrics, free = find_on_spark(df, columns._asdict(), config, checkpoint=checkpoint, is_quiet=is_quiet)
-        frames: dict[str, Any] = with_ids_of(found, kinds[columns.id])
-        reader = partial(FramesRun, df.sparkSession, found, metrics)
+        run_tables, metrics, free = find_on_spark(
+            df, columns._asdict(), config, checkpoint=checkpoint, is_quiet=is_quiet
+        )
+        frames: dict[str, Any] = with_ids_of(run_tables, kinds[columns.id])
+        reader = partial(FramesRun, df.sparkSession, run_tables, metrics)
         return Run(**frames, metrics=metrics, _open_frames=reader, _free=free)
 
     if checkpoint is not None or config.engine == "spark":
@@ -234,10 +236,10 @@ def _find_here(texts: pa.Table, config: Config, *, is_quiet: bool) -> tuple[dict
     memory = Memory(memory_of(config), advice="give it as a DataFrame of Spark")
     with Workers(processes_of(config), progress=progress.step, memory=memory) as workers:
         job = LocalJob(config, store, workers, progress, forced=read_forced(LocalStorage(), config.keep.force))
-        found = find_clusters(job, texts)
+        made = find_clusters(job, texts)
 
     tables = {name: store.tables[name] for name in READABLE if name in store.tables}
-    return tables, metrics_of(config, found.stages, found.unpaired)
+    return tables, metrics_of(config, made.stages, made.unpaired)
 
 
 def _with_ids(table: pa.Table, kind: pa.DataType) -> pa.Table:

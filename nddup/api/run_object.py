@@ -328,9 +328,9 @@ class Run:
             rows = rows.filter(rows["part"].is_valid()).cast(pa.schema({"doc_id": pa.string(), "part": pa.string()}))
         columns = (by,) if isinstance(by, str) else tuple(by)
         split_run(run, SplitAsked(read_parts(parts), seed, columns, named, rows), read_columns)
-        found = run.sql("SELECT * FROM split ORDER BY doc_id")
+        split = run.sql("SELECT * FROM split ORDER BY doc_id")
         run.forget()
-        return table_of("answer", found)
+        return table_of("answer", split)
 
     def diff(self, later: "Run") -> "RunDiff":
         """Say what changed from this run to a later one, as `nddup diff` does.
@@ -378,8 +378,8 @@ class Run:
     def __repr__(self) -> str:
         """Show the summary in a terminal."""
         rows = [f"{line.name:<20} {line.number:>13,}   {line.note}".rstrip() for line in headline(self.metrics)]
-        said = [f"note: {one_line(note)}" for note in notes(self.metrics)]
-        return "\n".join([f"run {one_line(self._where).removeprefix('run ')}", *rows, *said])
+        remarks = [f"note: {one_line(note)}" for note in notes(self.metrics)]
+        return "\n".join([f"run {one_line(self._where).removeprefix('run ')}", *rows, *remarks])
 
     def _repr_html_(self) -> str:
         lines = [(line.name, line.number, line.note) for line in headline(self.metrics)]
@@ -407,10 +407,10 @@ class Run:
 
     @property
     def _ask(self) -> FinishedRun:
-        found = self._opened or self._frames
-        if found is None:
+        run = self._opened or self._frames
+        if run is None:
             raise ConfigError("this run was made by hand: open the folder of a run with nddup.open")
-        return found
+        return run
 
 
 def compare_runs(before: FinishedRun, after: FinishedRun) -> RunDiff:

@@ -76,8 +76,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: st
         for row in rows
     ]
     head = "".join(f'<th style="{_CELL}left">{escape(name)}</th>' for name in headings)
-    said = f'<caption style="{_CAPTION}">{escape(caption)}</caption>' if caption else ""
-    return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    caption_html = f'<caption style="{_CAPTION}">{escape(caption)}</caption>' if caption else ""
+    return f"<table>{caption_html}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 
 def lines(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
@@ -87,12 +87,12 @@ def lines(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     most = shutil.get_terminal_size((LONGEST, 0)).columns
     fit = max(1, sum(1 for end in accumulate(width + 2 for width in widths) if end <= most))
     numbers = [bool(rows) and _side(rows[0][place]) == "right" for place in range(fit)]
-    found = [
+    drawn = [
         "  ".join(f"{value:>{width}}" if number else f"{value:<{width}}"
                   for value, width, number in zip(row, widths, numbers, strict=False)).rstrip()
         for row in [list(headings), *shown]
     ]  # fmt: skip
-    return [*found, f"and {', '.join(headings[fit:])}"] if fit < len(headings) else found
+    return [*drawn, f"and {', '.join(headings[fit:])}"] if fit < len(headings) else drawn
 
 
 def _cut(text: str) -> str:
@@ -107,8 +107,8 @@ def facts(title: str, values: Mapping[str, Any], *, sentence: str = "") -> str:
         f'<td style="{_CELL}left">{cell(value)}</td></tr>'
         for name, value in values.items()
     )
-    said = f"<p>{escape(sentence)}</p>" if sentence else ""
-    return f"<h4>{escape(title)}</h4>{said}<table><tbody>{rows}</tbody></table>"
+    sentence_html = f"<p>{escape(sentence)}</p>" if sentence else ""
+    return f"<h4>{escape(title)}</h4>{sentence_html}<table><tbody>{rows}</tbody></table>"
 
 
 def cell(value: object) -> str:
@@ -240,17 +240,17 @@ def _bytes_of(dataset: ds.Dataset, columns: Sequence[str] | None) -> int:
     """Sum the uncompressed bytes of columns from the footers of the files; 0 for a table that is already in memory."""
     if not isinstance(dataset, ds.FileSystemDataset):
         return 0
-    found = 0
+    total = 0
     for path in dataset.files:
         footer = pq.read_metadata(path)
         for group in (footer.row_group(place) for place in range(footer.num_row_groups)):
             parts = (group.column(place) for place in range(group.num_columns))
-            found += sum(
+            total += sum(
                 part.total_uncompressed_size
                 for part in parts
                 if columns is None or part.path_in_schema.partition(".")[0] in columns
             )
-    return found
+    return total
 
 
 @dataclass(frozen=True)
@@ -313,11 +313,11 @@ def find_cluster(run: FinishedRun, cluster_id: str) -> Cluster:
     Cost: a pass over the ids of `clusters`, `members`, `documents`, `keep` and `pairs`.
     """
     wanted = pa.table({"id": pa.array([cluster_id], pa.string())})
-    found = run.sql(ONE_CLUSTER, wanted=wanted).to_pylist()
-    if not found:
+    clusters = run.sql(ONE_CLUSTER, wanted=wanted).to_pylist()
+    if not clusters:
         raise ConfigError(f"cluster {cluster_id!r}: there is none in {run.path}")
     return Cluster(
-        **found[0],
+        **clusters[0],
         members=table_of("members", run.sql(MEMBERS, wanted=wanted)),
         pairs=table_of("pairs", run.sql(PAIRS_INSIDE, wanted=wanted)),
     )
@@ -388,13 +388,15 @@ def find_document(run: FinishedRun, doc_id: str, *, policy: str) -> Document:
     Cost: a pass over the ids of `documents`, `pairs`, `members`, `clusters` and `keep`.
     """
     wanted = pa.table({"id": pa.array([doc_id], pa.string())})
-    found = run.sql(ONE_DOCUMENT, wanted=wanted).to_pylist()
-    if not found:
+    rows = run.sql(ONE_DOCUMENT, wanted=wanted).to_pylist()
+    if not rows:
         rejects = run.sql(REJECTED, wanted=wanted).to_pylist()
-        said = f"; a record of this id was rejected: {rejects[0]['reason']} ({rejects[0]['detail']})" if rejects else ""
-        raise ConfigError(f"document {doc_id!r}: there is none in {run.path}{said}")
+        reason = (
+            f"; a record of this id was rejected: {rejects[0]['reason']} ({rejects[0]['detail']})" if rejects else ""
+        )
+        raise ConfigError(f"document {doc_id!r}: there is none in {run.path}{reason}")
 
-    row = found[0]
+    row = rows[0]
     pairs = run.sql(NEAR_PAIRS, wanted=wanted)
     removed = int(run.sql(STANDS_FOR, wanted=wanted)["n"][0].as_py())
     sketch = np.array(row.pop("sketch") or [], np.int64).view(np.uint64)

@@ -94,8 +94,8 @@ def _sum_up(sound: Sequence[Finding]) -> str:
     if len(sound) == 1:
         return sound[0].line()
     amounts = dict.fromkeys(finding.amount for finding in sound if finding.amount != "all")
-    said = "; ".join([*amounts, *dict.fromkeys(finding.note for finding in sound if finding.note)])
-    return one_line(f"{'ok':<10} {sound[0].topic}: {len(sound)} promises{f' ({said})' if said else ''}")
+    scope = "; ".join([*amounts, *dict.fromkeys(finding.note for finding in sound if finding.note)])
+    return one_line(f"{'ok':<10} {sound[0].topic}: {len(sound)} promises{f' ({scope})' if scope else ''}")
 
 
 @dataclass(frozen=True)
@@ -226,8 +226,8 @@ def _accounting(evidence: Evidence) -> Iterator[Finding]:
     metrics, run = evidence.run.metrics, evidence.run
     # The names come from the registry: the file may be anyone's, and what it names would be read as SQL.
     counted = {name: evidence.count(f"SELECT count(*) AS n FROM {name}") for name in READABLE if run.holds(name)}  # noqa: S608
-    wrong = [f"{name}: {said} in metrics.json, {counted.get(name)} in the table" for name, said in metrics.rows.items()
-             if counted.get(name) != said]  # fmt: skip
+    wrong = [f"{name}: {rows} in metrics.json, {counted.get(name)} in the table" for name, rows in metrics.rows.items()
+             if counted.get(name) != rows]  # fmt: skip
     total = counted["documents"] + counted["rejects"]
     if metrics.records != total:
         wrong.append(f"records: {metrics.records} read, {total} documents and rejects")
@@ -283,8 +283,8 @@ def _pairs(evidence: Evidence) -> Iterator[Finding]:
     reads = ["expected", "folded", "probes"]
     evidence.see(*reads)
     note = "; ".join(filter(None, [note, evidence.unproved]))
-    found = _find(evidence, promise, prove_pairs.WRONG_PAIRS, reads=reads, amount=evidence.amount, note=note)
-    yield replace(found, unproved=evidence.unread)
+    finding = _find(evidence, promise, prove_pairs.WRONG_PAIRS, reads=reads, amount=evidence.amount, note=note)
+    yield replace(finding, unproved=evidence.unread)
     if evidence.promised.by_text and not evidence.unread:
         yield _listed("pairs: the texts are those that the run read", [evidence.changed] if evidence.changed else [])
     if confirm == "resemblance" and not is_cut:
@@ -294,8 +294,8 @@ def _pairs(evidence: Evidence) -> Iterator[Finding]:
 def _missed(evidence: Evidence) -> Finding:
     """Check that the pairs whose sketches are too unlike to be compared are as rare as the margin promises."""
     size, share = evidence.promised.config.sketch.size, evidence.promised.config.pairs.share
-    found = evidence.count(prove_pairs.COUNT_BESIDE_LOW, "recounted", "low_probes")
-    expected = chance_missed(size, share) * (found + evidence.missed)
+    pairs = evidence.count(prove_pairs.COUNT_BESIDE_LOW, "recounted", "low_probes")
+    expected = chance_missed(size, share) * (pairs + evidence.missed)
     note = f"{evidence.missed:,} missed, at most {expected:.2g} expected"
     broken = evidence.missed if evidence.missed > expected + 4 * sqrt(expected) + 1 else 0
     amount = described(len(evidence.low_probes[0]), evidence.totals[0], "distinct sketches")
@@ -347,12 +347,12 @@ def _clusters(evidence: Evidence) -> Iterator[Finding]:
 def _coverages(evidence: Evidence) -> Finding:
     """Check that the clusters of a component cover what the mode allows, as often as the run counted."""
     promised = evidence.promised
-    said = promised.metrics.stages.clusters
+    clusters = promised.metrics.stages.clusters
     wrong = [prove_clusters.wrong_coverages(tuple(COVERAGES) if promised.mode.is_mined else (promised.mode.coverage,))]
     if not promised.is_of_repository and promised.mode.is_mined:
         wrong += [
             prove_clusters.miscounted(coverage, count)
-            for coverage, count in (("pairs", said.covered_clusters), ("documents", said.led_clusters))
+            for coverage, count in (("pairs", clusters.covered_clusters), ("documents", clusters.led_clusters))
         ]
     return _find(evidence, "clusters: coverage is one of the mode's for each component, as often as counted", *wrong)
 
@@ -409,8 +409,8 @@ def _components_by_pairs(evidence: Evidence) -> Finding:
         return Finding(promise, f"not looked at: more than {INCIDENCES:,} pairs of sketches", 0)
 
     evidence.see("placed")
-    ends, said = (evidence.run.sql(text) for text in (prove_names.ENDS_OF_PAIRS, prove_names.SAID))
-    return _listed(promise, prove_names.misnamed_parts(ends, said))
+    ends, components = (evidence.run.sql(text) for text in (prove_names.ENDS_OF_PAIRS, prove_names.SAID))
+    return _listed(promise, prove_names.misnamed_parts(ends, components))
 
 
 def _members(evidence: Evidence) -> Iterator[Finding]:

@@ -98,8 +98,8 @@ class Pairs(NamedTuple):
         """Return which pair two ids are, -1: none; (m,)."""
         one, other = (np.asarray(pc.index_in(ids, value_set=self.names).fill_null(-1)) for ids in (first, second))
         known = pa.array(_keys_of(self.first, self.second, len(self.names)))
-        found = pc.index_in(pa.array(_keys_of(one, other, len(self.names))), value_set=known)
-        return np.where((one < 0) | (other < 0), -1, np.asarray(found.fill_null(-1)))
+        places = pc.index_in(pa.array(_keys_of(one, other, len(self.names))), value_set=known)
+        return np.where((one < 0) | (other < 0), -1, np.asarray(places.fill_null(-1)))
 
 
 class Confirmed(NamedTuple):
@@ -161,13 +161,13 @@ def _read(path: str) -> Again:
             left -= sizes[source]
     if not chosen:
         raise ConfigError(f"each file of the inputs has more than {MOST_BYTES >> 20} MB")
-    some = collection if len(chosen) == len(sizes) else collection.only(chosen)
+    part = collection if len(chosen) == len(sizes) else collection.only(chosen)
     with Workers(1) as workers:
-        read = read_records(some, config, workers)
-    found = collapse(read.records, read.silent, renames=True)
+        read = read_records(part, config, workers)
+    collapsed = collapse(read.records, read.silent, renames=True)
     columns = (*DOCUMENTS, *(SKETCHED if len(chosen) == len(sizes) or not _counts_all(config) else ()))
-    documents = _digested(found.documents.select(["source", "record", *columns]))
-    rejects = found.rejects.select(["source", "record", *REJECTS])
+    documents = _digested(collapsed.documents.select(["source", "record", *columns]))
+    rejects = collapsed.rejects.select(["source", "record", *REJECTS])
     return Again(documents, rejects, len(chosen), len(sizes), columns=columns)
 
 
@@ -200,17 +200,17 @@ def differences(run: FinishedRun, again: Again) -> list[str]:
     sources = pa.table({"source": pc.unique(pa.chunked_array(
         [*again.documents["source"].chunks, *again.rejects["source"].chunks], pa.string()))})  # fmt: skip
     wrong = list[str]()
-    said, due = dict[tuple[str, int], Mapping[str, Any]](), dict[tuple[str, int], Mapping[str, Any]]()
+    stored, due = dict[tuple[str, int], Mapping[str, Any]](), dict[tuple[str, int], Mapping[str, Any]]()
     for name, columns, read in (("documents", again.columns, again.documents), ("rejects", REJECTS, again.rejects)):
         text = f"SELECT t.source, t.record, {', '.join(f't.{one}' for one in columns)} FROM {name} AS t"  # noqa: S608
         found = run.sql(f"{text} SEMI JOIN again AS a ON t.source = a.source", again=sources)
         rows = _digested(found).to_pylist()
-        for kept, table in ((said, rows), (due, read.to_pylist())):
+        for kept, table in ((stored, rows), (due, read.to_pylist())):
             kept |= {(row["source"], row["record"]): {"table": name, **row} for row in table}
-    unwritten = {name for name in BESIDE if all(row.get(name) is None for row in said.values())}
+    unwritten = {name for name in BESIDE if all(row.get(name) is None for row in stored.values())}
     unwritten |= set() if is_whole else {"doc_id", "parent"}  # a repeated id is replaced
-    for place in sorted(said.keys() | due.keys()):
-        one, other = said.get(place), due.get(place)
+    for place in sorted(stored.keys() | due.keys()):
+        one, other = stored.get(place), due.get(place)
         if one == other:
             continue
         if one and other and one.get("reason") == TAKEN_OUT and one["doc_id"] == other["doc_id"]:
@@ -394,8 +394,8 @@ def claims_of(run: FinishedRun, measure: str, pairs: Pairs) -> NDArray[np.float6
     column = "least_edit" if measure == "edit" else "least"
     text = f"SELECT node_a, node_b, {column} AS claim FROM folded WHERE {column} IS NOT NULL AND node_a IS NOT NULL"  # noqa: S608 - a name
     rows = run.sql(text)
-    found, claims = pairs.find(one_chunk(rows["node_a"]), one_chunk(rows["node_b"])), np.full(len(pairs.first), np.nan)
-    claims[found[found >= 0]] = rows["claim"].to_numpy()[found >= 0]
+    places, claims = pairs.find(one_chunk(rows["node_a"]), one_chunk(rows["node_b"])), np.full(len(pairs.first), np.nan)
+    claims[places[places >= 0]] = rows["claim"].to_numpy()[places >= 0]
     return claims
 
 

@@ -214,16 +214,16 @@ def choose_clusters(
     """
     run.materialise("held", prove_clusters.hold(number))
     rows = run.sql(prove_clusters.choose(MEMBERS))
-    said = zip(*(rows[name].to_pylist() for name in Claim._fields), strict=True)
-    sizes = [(Claim(*claim), len(list(same))) for claim, same in groupby(said)]
+    claim_rows = zip(*(rows[name].to_pylist() for name in Claim._fields), strict=True)
+    sizes = [(Claim(*claim), len(list(same))) for claim, same in groupby(claim_rows)]
     claims, ends = [claim for claim, _ in sizes], np.cumsum([0, *(size for _, size in sizes)])
 
     nodes_of = rows["node"].to_pylist()
     names = sorted(set(nodes_of))
     wanted = pa.table({"node": pa.array(names, pa.string())})
     text = "SELECT /*+ BROADCAST(w) */ s.node, s.sketch, s.level FROM sketches AS s JOIN wanted AS w ON s.node = w.node"
-    found, sketches = prove_pairs.gather_probes(run.sql(text, wanted=wanted))
-    order = {name: i for i, name in enumerate(found)}
+    node_names, sketches = prove_pairs.gather_probes(run.sql(text, wanted=wanted))
+    order = {name: i for i, name in enumerate(node_names)}
 
     nodes = sketches._replace(levels=None)
     places = np.array([order[node] for node in nodes_of], np.int64)
@@ -238,7 +238,7 @@ def choose_clusters(
     sets = prepare_sets(nodes, members, proved.joints, bounds)
     is_maximal = [claim.coverage in prove_clusters.MAXIMAL for claim in claims]
     firsts = np.unique(places[ends[:-1][is_maximal]]).tolist()
-    return Chosen([claim.cluster_id for claim in claims], found, sets, firsts, problems)
+    return Chosen([claim.cluster_id for claim in claims], node_names, sets, firsts, problems)
 
 
 class Evidence:

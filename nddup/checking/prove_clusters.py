@@ -177,8 +177,8 @@ def extend(batches: Batches, *, names: list[str], cluster_ids: list[str], sets: 
         nodes = batch.column("node").to_pylist()
         places = np.array([known.get(node, -1) for node in nodes], np.int64)
         firsts = np.array([known[first] for first in batch.column("first").to_pylist()], np.int64)
-        found = find_extensions(sketch_rows(batch.column("sketch")), places, firsts, sets, rule).tolist()
-        columns = [[nodes[row] for row, _ in found], [cluster_ids[of] for _, of in found]]
+        extensions = find_extensions(sketch_rows(batch.column("sketch")), places, firsts, sets, rule).tolist()
+        columns = [[nodes[row] for row, _ in extensions], [cluster_ids[of] for _, of in extensions]]
         yield ADDED.batch([pa.array(column, pa.string()) for column in columns])
 
 

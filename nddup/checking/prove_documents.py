@@ -300,8 +300,8 @@ def mark(batches: Batches, *, form: Form, levels: int, is_contained: bool) -> Ba
         contents = zip(batch.column("content").to_pylist(), batch.column("n_tokens").to_pylist(), strict=True)
         empty = [b"=%d " % tokens + content for content, tokens in contents]
         same = _digest(rows, level, empty, batch.column("sequence").to_pylist())
-        told = [size.astype(np.int32), level, weight, damaged_sketches(rows, counts, form), forced.astype(np.int32)]
-        yield MARKED.batch([*batch.columns[:5], pa.array(same, pa.binary()), *map(pa.array, told)])
+        columns = [size.astype(np.int32), level, weight, damaged_sketches(rows, counts, form), forced.astype(np.int32)]
+        yield MARKED.batch([*batch.columns[:5], pa.array(same, pa.binary()), *map(pa.array, columns)])
 
 
 def marker(form: Form, *, levels: int, is_contained: bool) -> partial[Batches]:
@@ -315,16 +315,16 @@ def _digest(rows: Rows, levels: np.ndarray, empty: list[bytes], sequences: list[
     The three differ in length, so they cannot be confused.
     """
     data, ends = rows.ids.view(np.uint8), (8 * rows.offsets).tolist()
-    found = []
+    digests = []
     parts = zip(ends[:-1], ends[1:], levels.tolist(), empty, sequences, strict=True)
     for low, high, level, content, sequence in parts:
         if high == low:
-            found.append(content)
+            digests.append(content)
         elif sequence:
-            found.append(sequence)
+            digests.append(sequence)
         else:
-            found.append(hashlib.sha256(bytes([level]) + data[low:high].data).digest())
-    return found
+            digests.append(hashlib.sha256(bytes([level]) + data[low:high].data).digest())
+    return digests
 
 
 def name_nodes(heavy: int) -> str:

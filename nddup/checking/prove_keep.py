@@ -366,7 +366,7 @@ def wrong_losses(losing: Losing | None, *, by_sets: bool) -> Violations:
         losing: the promise on documents that are not forced out; None: no promise.
         by_sets: whether the shingles of texts were counted, so that documents of one node lose nothing.
     """
-    own = "CAST(0 AS DOUBLE)" if by_sets else "CASE WHEN k.content = o.content THEN CAST(0 AS DOUBLE) END"
+    of_equal = "CAST(0 AS DOUBLE)" if by_sets else "CASE WHEN k.content = o.content THEN CAST(0 AS DOUBLE) END"
     much = f"class = 0 AND lost > {losing.numerator:d} / CAST({losing.denominator:d} AS DOUBLE)" if losing else "false"
     text = f"""
         SELECT * FROM (
@@ -375,7 +375,7 @@ def wrong_losses(losing: Losing | None, *, by_sets: bool) -> Violations:
                         WHEN {much} THEN 'much' END AS what
             FROM (
                 SELECT k.doc_id, k.duplicate_of, k.lost, k.class,
-                       CASE WHEN k.node = o.node THEN {own}
+                       CASE WHEN k.node = o.node THEN {of_equal}
                             ELSE (k.n_features - c.common) / CAST(k.n_features AS DOUBLE) END AS due
                 FROM keeping AS k LEFT JOIN keeping AS o ON k.duplicate_of = o.doc_id
                 LEFT JOIN commons AS c ON least(k.node, o.node) = c.node_a AND greatest(k.node, o.node) = c.node_b

@@ -254,8 +254,8 @@ def read_lines(parts: Iterator[str]) -> Batches:
     """Make LINES of a text that comes in parts."""
     lines = judge_lines(parts)
     kinds = [field.type for field in LINES.arrow]
-    while some := list(islice(lines, LINES_PER_BATCH)):
-        columns = zip(*some, strict=True)
+    while chunk := list(islice(lines, LINES_PER_BATCH)):
+        columns = zip(*chunk, strict=True)
         yield LINES.batch([pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)])
 
 
@@ -268,9 +268,9 @@ def judge_lines(parts: Iterator[str]) -> Iterator[tuple[str, int, str]]:
         >>> [line[1:] for line in judge_lines(iter(["a\tb\t", "7\nc\t9\n"]))]
         [(2, '7'), (1, '9')]
     """
-    digest, n, held = hashlib.sha256(), 0, ""
+    digest, n, rest = hashlib.sha256(), 0, ""
     for part in parts:
-        *ended, held = (held + part).split("\n")
+        *ended, rest = (rest + part).split("\n")
         for line in ended:
             ids, _, last = line.rpartition("\t")
             n += _add_ids(digest, ids) if ids or line != last else 0
@@ -278,10 +278,10 @@ def judge_lines(parts: Iterator[str]) -> Iterator[tuple[str, int, str]]:
             digest, n = hashlib.sha256(), 0
 
         # The complete ids of an unfinished line are counted already.
-        ids, tab, held = held.rpartition("\t")
+        ids, tab, rest = rest.rpartition("\t")
         n += _add_ids(digest, ids) if tab else 0
-    if held or n:
-        yield digest.hexdigest()[:16], n, held
+    if rest or n:
+        yield digest.hexdigest()[:16], n, rest
 
 
 def _add_ids(digest: "hashlib._Hash", ids: str) -> int:
@@ -295,7 +295,7 @@ def _add_ids(digest: "hashlib._Hash", ids: str) -> int:
 
 def _read_id(spelled: str) -> str:
     """Return the id that is escaped so; where no id is, a text that is not an id."""
-    doc_id = ESCAPED.sub(lambda found: UNESCAPED.get(found[0], found[0]), spelled)
+    doc_id = ESCAPED.sub(lambda match: UNESCAPED.get(match[0], match[0]), spelled)
     again = reduce(lambda one, pair: one.replace(*pair), ESCAPES, doc_id)
     return doc_id if again == spelled else f"\0{spelled}"
 
@@ -330,28 +330,28 @@ def split_components(rows: pa.Table) -> list[str]:
     both = np.unique(np.stack([components, parts]), axis=1)[0]
     torn, counts = np.unique(both, return_counts=True)
     names = pc.unique(rows["component"]).to_pylist()
-    found = zip(torn.tolist(), counts.tolist(), strict=True)
-    return sorted(f"{names[place]}: falls into {count} parts" for place, count in found if count > 1)
+    counted = zip(torn.tolist(), counts.tolist(), strict=True)
+    return sorted(f"{names[place]}: falls into {count} parts" for place, count in counted if count > 1)
 
 
-def misnamed_parts(pairs: pa.Table, said: pa.Table) -> list[str]:
+def misnamed_parts(pairs: pa.Table, stored: pa.Table) -> list[str]:
     """Find nodes whose component is not the smallest node of their connected part.
 
     Args:
         pairs: node_a, node_b of each pair of nodes.
-        said: node, component of nodes in clusters; a node without a pair is a part by itself.
+        stored: node, component of nodes in clusters; a node without a pair is a part by itself.
 
     Returns:
         A problem for each such node.
     """
-    columns = [pairs["node_a"], pairs["node_b"], said["node"]]
+    columns = [pairs["node_a"], pairs["node_b"], stored["node"]]
     names = pc.unique(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())).sort()
     first, second, nodes = (pc.index_in(column, names).to_numpy().astype(np.int64) for column in columns)
 
     # Names ascend, so the smallest node of a part is its smallest name.
     due = names.take(pa.array(label_parts(first, second, len(names))[nodes]))
-    told = zip(said["node"].to_pylist(), said["component"].to_pylist(), due.to_pylist(), strict=True)
-    return [f"{node}: component {has}, smallest connected id {low}" for node, has, low in told if has != low]
+    rows = zip(stored["node"].to_pylist(), stored["component"].to_pylist(), due.to_pylist(), strict=True)
+    return [f"{node}: component {has}, smallest connected id {low}" for node, has, low in rows if has != low]
 
 
 def _number(column: pa.ChunkedArray) -> np.ndarray:

@@ -205,9 +205,9 @@ def recount(batches: Batches, *, searches: Sequence[Search]) -> Batches:
     ]
     for batch in batches:
         for low in range(0, len(batch), ROWS):
-            some = batch.slice(low, ROWS)
-            rows = sketch_rows(some.column("sketch")).at_levels(some.column("level").to_numpy())
-            nodes = some.column("node")
+            part = batch.slice(low, ROWS)
+            rows = sketch_rows(part.column("sketch")).at_levels(part.column("level").to_numpy())
+            nodes = part.column("node")
             for search, named, place_of in known:
                 places = np.array([place_of.get(node, -1) for node in nodes.to_pylist()], np.int64)
                 near = find_near(rows, search.probes, search.rule, places)

@@ -226,14 +226,14 @@ def execute_explain(options: argparse.Namespace) -> int:
         raise ConfigError(f"explain: --support {options.support} is more than --size {options.size}")
     with Steps("explain", 1) as steps:
         steps.begin("compute")
-        found = _explain(options, asked)
+        explanation = _explain(options, asked)
     if options.png:
-        if not found.curves:
+        if not explanation.curves:
             raise ConfigError("--png: these settings have no curve to draw")
         from nddup.explaining.curves import draw_curves  # noqa: PLC0415
 
-        draw_curves(found.curves, found.mark, options.png)
-    print_out(found.text())
+        draw_curves(explanation.curves, explanation.mark, options.png)
+    print_out(explanation.text())
     return 0
 
 
@@ -251,12 +251,12 @@ def _explain(options: argparse.Namespace, asked: set[str]) -> Any:  # noqa: ANN4
     if "size" in asked:
         return explain_support(options.support, options.size, asked=options.at)
     config = load_config(options.config, options.assignments, os.environ)
-    found = explain_settings(config, asked=options.at)
+    explanation = explain_settings(config, asked=options.at)
     if options.documents is None:
-        return found
+        return explanation
     memory = _worker_memory(options.memory) if options.memory else None
-    lines = explain_capacity(config, documents=options.documents, memory=memory, ids_of_sketch=found.ids)
-    return replace(found, more=(*found.more, "", *lines))
+    lines = explain_capacity(config, documents=options.documents, memory=memory, ids_of_sketch=explanation.ids)
+    return replace(explanation, more=(*explanation.more, "", *lines))
 
 
 def _worker_memory(given: str) -> int:

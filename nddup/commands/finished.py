@@ -156,8 +156,8 @@ def execute_show(options: argparse.Namespace) -> int:
             )
         if options.batch and not options.review:
             raise ConfigError("--batch: needs --review")
-        if _may_be_passages(options) and (told := _tell_passages(options)) is not None:
-            (print_data if options.json else print_out)(told)
+        if _may_be_passages(options) and (description := _tell_passages(options)) is not None:
+            (print_data if options.json else print_out)(description)
             return 0
         if options.passage is not None:
             raise ConfigError(f"--passage: {options.run} is not a folder of `nddup passages`")
@@ -429,19 +429,19 @@ def execute_split(options: argparse.Namespace) -> int:
         beside = [path for path in (options.output, options.fixed, options.earlier) if path is not None]
         if is_read_here(options.run, *beside, master=options.master):
             steps.begin("split it")
-            run, told = split_here(options.run, call)
+            run, summary = split_here(options.run, call)
         else:
             from nddup.spark.runs_given import split_on_spark  # noqa: PLC0415
             from nddup.spark.session import start_session  # noqa: PLC0415
 
             spark = start_session(master=options.master, settings={})
             steps.begin("split it")
-            run, told = split_on_spark(spark, options.run, call)
+            run, summary = split_on_spark(spark, options.run, call)
     if options.json:
-        by_json = {"by": told.furthest, "listed": told.listed, "unknown": told.unknown}
-        print_json({"counts": told.counts, "shares": told.shares, **by_json})
+        by_json = {"by": summary.furthest, "listed": summary.listed, "unknown": summary.unknown}
+        print_json({"counts": summary.counts, "shares": summary.shares, **by_json})
     else:
-        lines = [*say_split(told, run), f"tables{' and records' if call.is_writing else ''} in {options.output}"]
+        lines = [*say_split(summary, run), f"tables{' and records' if call.is_writing else ''} in {options.output}"]
         print_out("".join(f"{one_line(line)}\n" for line in lines))
     return 0
 
@@ -470,13 +470,13 @@ def execute_diff(options: argparse.Namespace) -> int:
         from nddup.diffing.diff_tables import say_diff, tell  # noqa: PLC0415
 
         steps.begin("compare the tables")
-        before, after, found = _diff_versions(options) if options.versions else _diff_runs(options)
+        before, after, difference = _diff_versions(options) if options.versions else _diff_runs(options)
     if options.json:
-        print_json(tell(before, after, found))
+        print_json(tell(before, after, difference))
     else:
-        lines = [*say_diff(found), *([f"tables and index.html in {options.output}"] if options.output else [])]
+        lines = [*say_diff(difference), *([f"tables and index.html in {options.output}"] if options.output else [])]
         print_out("".join(f"{one_line(line)}\n" for line in lines))
-    return DIFFERS if options.exit_code and not found.is_empty else 0
+    return DIFFERS if options.exit_code and not difference.is_empty else 0
 
 
 def _diff_runs(options: argparse.Namespace) -> "tuple[str, str, Difference]":

@@ -163,7 +163,7 @@ class Answer(NamedTuple):
 
     text: str
     status: int = 0
-    said: str = ""
+    remark: str = ""
     values: Any = None
 
 
@@ -180,7 +180,7 @@ def execute_index(options: argparse.Namespace) -> int:
         print_json(answer.values)
     else:
         print_out(answer.text)
-    sys.stderr.write(printable(answer.said))
+    sys.stderr.write(printable(answer.remark))
     return answer.status
 
 
@@ -222,7 +222,7 @@ def _create(options: argparse.Namespace, steps: Steps) -> Answer:
     Repository.create(options.repo, identity)
     unstored = sorted(config.model_fields_set & CALLERS)
     note = f"{', '.join(unstored)}: not stored; give each command what it computes with\n" if unstored else ""
-    return Answer(f"{options.repo}: version 1, no documents\n", said=note, values={"version": 1, "documents": 0})
+    return Answer(f"{options.repo}: version 1, no documents\n", remark=note, values={"version": 1, "documents": 0})
 
 
 def _number(text: str | None) -> int | float | None:
@@ -242,8 +242,8 @@ def _grow(options: argparse.Namespace, steps: Steps) -> Answer:
         options.inputs, replace=options.replace, id_prefix=options.id_prefix, engine=options.engine,
         output=options.output,
     )  # fmt: skip
-    told = f"new documents in {one_line(options.output)}\n" if options.output else ""
-    return Answer(describe_commit(options.repo, written) + told, values=values_of(written))
+    output_line = f"new documents in {one_line(options.output)}\n" if options.output else ""
+    return Answer(describe_commit(options.repo, written) + output_line, values=values_of(written))
 
 
 def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
@@ -257,20 +257,22 @@ def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"--ids {options.ids}: cannot be read ({reason})") from error
     repository = _open(options, steps, "remove the documents")
-    found = []
+    choices = []
     for ids in readings:
         absent = repository.unknown(ids)
         gone = repository.removed_before(absent)
-        found.append(([doc_id for doc_id in absent if doc_id not in gone], gone, ids))
-    unknown, gone, ids = min(found, key=lambda one: len(one[0]))  # of several readings, that of which most are known
+        choices.append(([doc_id for doc_id in absent if doc_id not in gone], gone, ids))
+    unknown, gone, ids = min(choices, key=lambda one: len(one[0]))  # of several readings, that of which most are known
     number = len(set(ids))
     require_known(f"--ids {options.ids}", unknown, len(unknown), number, all_known=options.all_known)
     written, _ = repository.remove(ids)
-    told = [f"unknown: {doc_id}" for doc_id in unknown[:MOST_NAMED]]
-    told += [f"unknown: {len(unknown) - MOST_NAMED:,} more"] if len(unknown) > MOST_NAMED else []
-    told += [f"removed before: {len(gone):,}"] if gone else []
+    lines = [f"unknown: {doc_id}" for doc_id in unknown[:MOST_NAMED]]
+    lines += [f"unknown: {len(unknown) - MOST_NAMED:,} more"] if len(unknown) > MOST_NAMED else []
+    lines += [f"removed before: {len(gone):,}"] if gone else []
     values = values_of(written) | {"unknown": unknown, "removed_before": sorted(gone)}
-    return Answer(describe_commit(options.repo, written) + "".join(f"{one_line(one)}\n" for one in told), values=values)
+    return Answer(
+        describe_commit(options.repo, written) + "".join(f"{one_line(one)}\n" for one in lines), values=values
+    )
 
 
 def _query(options: argparse.Namespace, steps: Steps) -> Answer:
@@ -288,16 +290,16 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     others = [Repository(also, caller=_caller(options)) for also in options.also]
     repositories = list({one.place: one for one in (first, *others)}.values())  # one that is named twice counts once
     with _stored(options.inputs) as inputs:
-        found = [repository.match_files(inputs, ask, engine=options.engine) for repository in repositories]
-    matches = write_matches([table for table, _ in found], ask, options.output)
+        answers = [repository.match_files(inputs, ask, engine=options.engine) for repository in repositories]
+    matches = write_matches([table for table, _ in answers], ask, options.output)
     text = spell_matches(matches, bands=bool(bands), several=len(repositories) > 1)
-    queries = found[0][1]
+    queries = answers[0][1]
     status = (FOUND if is_found(matches) else int(queries.rejects > 0)) if options.exit_code else 0
     text += "".join(f"{one_line(line)}\n" for line in queries.unread)
     more = f"; the first {len(queries.unread)} are named" if queries.rejects > len(queries.unread) else ""
-    said = f"{counted(queries.rejects, 'record')} could not be read{more}\n" if queries.rejects else ""
+    remark = f"{counted(queries.rejects, 'record')} could not be read{more}\n" if queries.rejects else ""
     values = {"matches": matches.to_pylist(), "rejects": queries.rejects, "unread": list(queries.unread)}
-    return Answer(text, status, said, values)
+    return Answer(text, status, remark, values)
 
 
 @contextmanager

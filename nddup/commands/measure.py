@@ -154,9 +154,9 @@ def execute_evaluate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print(found: dict[str, Any], text: str, *, is_json: bool) -> None:
+def _print(values: dict[str, Any], text: str, *, is_json: bool) -> None:
     if is_json:
-        print_json(found)
+        print_json(values)
     else:
         print_out(text)
 

@@ -98,15 +98,15 @@ def execute_passages(options: argparse.Namespace) -> int:
         engine, why = choose_engine(read, options.output, config, master=options.master, weight=WEIGHT)
         find = _find_here if engine == "local" else _find_on_spark
         try:
-            told, more = find(options, config, steps)
+            summary, more = find(options, config, steps)
         except NeedsSparkError as error:
             if config.engine != "auto" or not has_java():
                 raise
             engine, why = "spark", str(error)
-            told, more = _find_on_spark(options, config, steps)
-        said = [] if engine == "local" else [f"engine: spark ({why})"]
+            summary, more = _find_on_spark(options, config, steps)
+        engine_lines = [] if engine == "local" else [f"engine: spark ({why})"]
     page = [f"report: {options.output}/report/index.html"] if config.output.report else []
-    lines = [*said, *summarise(told, config), *more, *page, f"tables in {options.output}"]
+    lines = [*engine_lines, *summarise(summary, config), *more, *page, f"tables in {options.output}"]
     print_out("".join(f"{one_line(line)}\n" for line in lines))
     return 0
 
@@ -123,10 +123,10 @@ def _find_here(options: argparse.Namespace, config: "Config", steps: Steps) -> "
     steps.begin("find the files and their formats")
     source = find_source(options.inputs, config)
     require_rewritable(source.collection, config)
-    found = find_passages(source, steps)
+    passages = find_passages(source, steps)
     steps.begin("write the tables")
-    lines = list(written.write_found(found, source, options.inputs, folder))
-    return written.tell(found, source), lines
+    lines = list(written.write_found(passages, source, options.inputs, folder))
+    return written.tell(passages, source), lines
 
 
 def _find_on_spark(options: argparse.Namespace, config: "Config", steps: Steps) -> "tuple[Told, list[str]]":

@@ -111,12 +111,12 @@ def execute(options: argparse.Namespace) -> int:
     try:
         _look_at_paths(options)
         with Steps("run", 4 if options.table else 3, is_quiet=options.log_format == "json") as steps:
-            config, make, how = _prepare(options, processes, steps)
+            config, make, arguments = _prepare(options, processes, steps)
     except BaseException:
         if processes is not None:
             processes.kill()
         raise
-    made = _run(make, options, config, how)
+    made = _run(make, options, config, arguments)
 
     if options.json:
         print_json(made)
@@ -171,22 +171,22 @@ def _prepare(
     if (options.tables or options.table) and choice.engine == "local":
         given = f"--tables {options.tables}" if options.tables else f"--table {options.table}"
         raise ConfigError(f"{given}: only Spark knows catalogs, and this run is not on it: add --engine spark")
-    how = {
+    arguments = {
         "overwrite": options.overwrite,
         "resume": options.resume,
         "log_format": options.log_format,
         "first_log_line": f"engine: {choice.engine} ({choice.why})",
     }
-    how |= {"onto": options.onto, "batch": options.batch, "without": options.without}
+    arguments |= {"onto": options.onto, "batch": options.batch, "without": options.without}
     if config.output.names_from is not None:
-        how["earlier"] = _open_earlier(config.output.names_from, is_here=choice.engine == "local")
+        arguments["earlier"] = _open_earlier(config.output.names_from, is_here=choice.engine == "local")
     if choice.engine == "local":
         if not is_here:
             raise ConfigError(f"--onto {options.onto}: expected a folder of this machine, or --engine spark")
-        return config, _prepare_here(config, processes), how
+        return config, _prepare_here(config, processes), arguments
     if processes is not None:
         processes.kill()
-    return *_prepare_spark(options, config, steps), how
+    return *_prepare_spark(options, config, steps), arguments
 
 
 def _is_here(path: str) -> bool:
@@ -243,13 +243,13 @@ def _look_at_paths(options: argparse.Namespace) -> None:
         RunFolder(storage, options.output).look(may_change=options.overwrite or options.resume)
 
 
-def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[str, Any]) -> dict[str, Any]:
+def _run(make: Make, options: argparse.Namespace, config: "Config", arguments: dict[str, Any]) -> dict[str, Any]:
     """Make a run and return its metrics; go on with Spark if the embedded engine has too little memory."""
     from nddup.engines.choose import has_java  # noqa: PLC0415
     from nddup.ground.progress import say  # noqa: PLC0415
 
     try:
-        return make(options.inputs, options.output, config, **how)
+        return make(options.inputs, options.output, config, **arguments)
     except NeedsSparkError as error:
         if config.engine != "auto" or not has_java():
             raise
@@ -257,7 +257,7 @@ def _run(make: Make, options: argparse.Namespace, config: "Config", how: dict[st
     with Steps("run", 2, is_quiet=options.log_format == "json") as steps:
         _, make = _prepare_spark(options, config, steps)
     return make(
-        options.inputs, options.output, config, **how | {"overwrite": False, "resume": True, "first_log_line": ""}
+        options.inputs, options.output, config, **arguments | {"overwrite": False, "resume": True, "first_log_line": ""}
     )
 
 
@@ -303,8 +303,8 @@ def _prepare_spark(options: argparse.Namespace, config: "Config", steps: Steps) 
     if not options.tables:
         return config, run
 
-    def run_and_save(inputs: list[str], output: str, config: Any, **how: Any) -> dict[str, Any]:  # noqa: ANN401
-        metrics = run(inputs, output, config, **how)
+    def run_and_save(inputs: list[str], output: str, config: Any, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        metrics = run(inputs, output, config, **arguments)
         save_tables(spark, output, options.tables)
         return metrics
 

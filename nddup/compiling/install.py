@@ -111,11 +111,11 @@ def _missing(parts: Sequence[str]) -> list[str]:
 @cache
 def _of_code() -> str:
     """Return a digest of the modules of ROOMS, and numba's version; in a zip archive no module is read."""
-    found = hashlib.blake2b(digest_size=8)
+    digest = hashlib.blake2b(digest_size=8)
     for room in ROOMS:
         for file in sorted((Path(__file__).parents[1] / room).glob("*.py")):
-            found.update(file.name.encode() + file.read_bytes())
-    return f"{found.hexdigest()}-numba{version('numba')}"
+            digest.update(file.name.encode() + file.read_bytes())
+    return f"{digest.hexdigest()}-numba{version('numba')}"
 
 
 def _stamp(part: str) -> str:
@@ -214,10 +214,10 @@ def call_parts(lock: str, names: str, parts: int, progress_fd: int) -> None:
     load, save = KernelCache.load_overload, KernelCache.save_overload
 
     def load_and_report(self: KernelCache, sig: "OfNumba", target_context: "OfNumba") -> "OfNumba":
-        found = load(self, sig, target_context)
-        if found is not None:
+        overload = load(self, sig, target_context)
+        if overload is not None:
             _report(progress_fd)
-        return found
+        return overload
 
     def save_and_report(self: KernelCache, sig: "OfNumba", data: "OfNumba") -> None:
         with open_lock(Path(lock)) as file:

@@ -191,28 +191,30 @@ def count_diff(run: FinishedRun, settings: list[dict[str, Any]], versions: list[
     return Difference(settings, versions, counts, causes, groups["families"], groups["sets"], largest, rows)
 
 
-def say_diff(found: Difference) -> Iterator[str]:
+def say_diff(difference: Difference) -> Iterator[str]:
     """Yield the lines of the summary: settings first, then counts, then the largest."""
-    for row in found.settings:
+    for row in difference.settings:
         yield f"setting {row['name']}: {as_text(row['before'])} -> {as_text(row['after'])}"
-    if found.versions:
-        yield "versions: " + ", ".join(f"{row['name']} {row['before']} -> {row['after']}" for row in found.versions)
-    if not found.rows:
-        yield "no difference" if found.is_empty else "no table differs"
+    if difference.versions:
+        yield "versions: " + ", ".join(
+            f"{row['name']} {row['before']} -> {row['after']}" for row in difference.versions
+        )
+    if not difference.rows:
+        yield "no difference" if difference.is_empty else "no table differs"
         return
-    counts = found.counts
+    counts = difference.counts
     yield f"documents: {counts['added']:,} added, {counts['gone']:,} gone, {counts['text']:,} with another text"
     yield (
         f"verdicts: {counts['verdicts']:,} changed: {counts['now_kept']:,} now kept, {counts['now_removed']:,} now"
         f" removed, {counts['other_original']:,} for another document"
     )
-    for cause, n in found.causes.items():
+    for cause, n in difference.causes.items():
         yield f"  {n:,}: {WHY[cause]}"
     yield f"pairs: {counts['won']:,} won, {counts['lost']:,} lost"
-    for kind, groups in (("families", found.families), ("sets", found.sets)):
+    for kind, groups in (("families", difference.families), ("sets", difference.sets)):
         yield f"{kind}: " + (", ".join(f"{n:,} {change}" for change, n in groups.items()) or "the same")
     for kind, one in (("families", "family"), ("sets", "set")):
-        for row in found.largest[kind]:
+        for row in difference.largest[kind]:
             size = f"{row['before']:,} -> {counted(row['after'], 'document')}"
             yield f"{one} {row['name']}: {row['change']}, {size} (+{row['came']:,} -{row['went']:,})"
 
@@ -243,19 +245,19 @@ def queries() -> dict[str, str]:
     return made | {name: f"{list_later(name)} ORDER BY d.doc_id" for name in ("documents", "keep")}
 
 
-def draw_page(run: FinishedRun, before: str, after: str, found: Difference) -> str:
+def draw_page(run: FinishedRun, before: str, after: str, difference: Difference) -> str:
     """Return the page of a diff that the later run holds."""
-    return draw_changes(choose_changes(run), tell(before, after, found), WHY)
+    return draw_changes(choose_changes(run), tell(before, after, difference), WHY)
 
 
-def spell_header(before: str, after: str, found: Difference) -> str:
+def spell_header(before: str, after: str, difference: Difference) -> str:
     """Return the header: what --json prints."""
-    return spell_json(tell(before, after, found))
+    return spell_json(tell(before, after, difference))
 
 
-def tell(before: str, after: str, found: Difference) -> dict[str, Any]:
+def tell(before: str, after: str, difference: Difference) -> dict[str, Any]:
     """Return the runs and the counts as JSON values."""
-    return {"before": before, "after": after, "differs": not found.is_empty, **found._asdict()}
+    return {"before": before, "after": after, "differs": not difference.is_empty, **difference._asdict()}
 
 
 def diff_here(before: str, after: str, output: str | None) -> Difference:
@@ -276,7 +278,7 @@ def diff_here(before: str, after: str, output: str | None) -> Difference:
     return difference
 
 
-def write_diff(run: FinishedRun, found: Difference, before: str, after: str, output: str) -> None:
+def write_diff(run: FinishedRun, difference: Difference, before: str, after: str, output: str) -> None:
     """Write the tables of a diff that a run of this machine holds.
 
     Raises:
@@ -286,8 +288,8 @@ def write_diff(run: FinishedRun, found: Difference, before: str, after: str, out
 
     with written_apart(output) as apart:
         write_tables(apart, diff_tables(run))
-        (apart / PAGE).write_text(draw_page(run, before, after, found), encoding="utf-8")
-        (apart / HEADER).write_text(spell_header(before, after, found), encoding="utf-8")
+        (apart / PAGE).write_text(draw_page(run, before, after, difference), encoding="utf-8")
+        (apart / HEADER).write_text(spell_header(before, after, difference), encoding="utf-8")
 
 
 def diff_tables(run: FinishedRun) -> dict[str, pa.Table]:

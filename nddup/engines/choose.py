@@ -92,7 +92,7 @@ def group_limits(system: Path = Path("/")) -> list[int]:
         lines = (system / "proc/self/cgroup").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         lines = []
-    found = []
+    limits = []
     for line in ["0::/", "0:memory:/", *lines]:
         _, controllers, group = [*line.split(":", 2), "", ""][:3]
         if controllers and "memory" not in controllers.split(","):
@@ -100,8 +100,8 @@ def group_limits(system: Path = Path("/")) -> list[int]:
         mounts, name = _VERSION_1 if controllers else _VERSION_2
         for mount in mounts:
             inner = PurePosixPath(group.lstrip("/"))
-            found += [_read_limit(system / mount / folder / name) for folder in (inner, *inner.parents)]
-    return [limit for limit in found if limit is not None]
+            limits += [_read_limit(system / mount / folder / name) for folder in (inner, *inner.parents)]
+    return [limit for limit in limits if limit is not None]
 
 
 def _read_limit(file: Path) -> int | None:

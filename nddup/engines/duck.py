@@ -268,8 +268,8 @@ class DuckEngine(Engine):
         columns = ", ".join(f"{as_name(column.name)} {SQL_TYPES[column.type]}" for column in table.columns)
         self.connection.execute(f"CREATE TABLE {as_name(table.name)} ({columns})")
         self._made.append(f"TABLE {as_name(table.name)}")
-        for some in _together(batches):
-            self.connection.register("given", pa.Table.from_batches(some))
+        for group in _together(batches):
+            self.connection.register("given", pa.Table.from_batches(group))
             self.connection.execute(f"INSERT INTO {as_name(table.name)} BY NAME FROM given")
             self.connection.unregister("given")
 
@@ -317,16 +317,16 @@ def _on_all_cores(kernel: Kernel, batches: Iterable[pa.RecordBatch]) -> Batches:
 
 def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
     """Group batches to some `BATCH_ROWS` rows each, because a statement costs more than a small batch."""
-    some: list[pa.RecordBatch] = []
+    group: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        some.append(batch)
+        group.append(batch)
         rows += len(batch)
         if rows >= BATCH_ROWS:
-            yield some
-            some, rows = [], 0
+            yield group
+            group, rows = [], 0
     if rows:
-        yield some
+        yield group
 
 
 def as_literal(path: str) -> str:
@@ -391,9 +391,9 @@ class DuckRun(DuckTables):
             if folder.is_dir()
         }
         if not is_ours:
-            self.shut([file for some in files.values() for file in some])
-        for table, some in files.items():
-            self._see(table, some)
+            self.shut([file for paths in files.values() for file in paths])
+        for table, paths in files.items():
+            self._see(table, paths)
 
     def _compare(self, text: str) -> None:
         """As `DuckTables`. Cost: reads the files of a table once, before the first query that names it."""

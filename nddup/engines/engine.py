@@ -136,8 +136,8 @@ class Engine(ABC):
     def count(self, name: str, counts: Mapping[str, str]) -> dict[str, int]:
         """Return aggregates over a table, by their names; 0 where there are no rows."""
         listed = ", ".join(f"CAST(coalesce({text}, 0) AS BIGINT) AS {column}" for column, text in counts.items())
-        found: dict[str, int] = self.sql(f"SELECT {listed} FROM {name}").to_pylist()[0]  # noqa: S608
-        return found
+        totals: dict[str, int] = self.sql(f"SELECT {listed} FROM {name}").to_pylist()[0]  # noqa: S608
+        return totals
 
     @abstractmethod
     def forget(self) -> None:
@@ -273,8 +273,8 @@ def find_ids(engine: Engine, ids: Iterable[str]) -> dict[str, str]:
     spelled = dict.fromkeys((one, form) for one in listed for form in (without_brackets(one), one))
     columns = [pa.array([row[at] for row in spelled], pa.string()) for at in (0, 1)]
     rows = engine.sql(KNOWN, wanted=pa.table(columns, ["id", "doc_id"])).to_pylist()
-    found = {row["id"]: row["doc_id"] for row in rows}
-    return found | {row["id"]: row["doc_id"] for row in rows if row["id"] == row["doc_id"]}
+    documents = {row["id"]: row["doc_id"] for row in rows}
+    return documents | {row["id"]: row["doc_id"] for row in rows if row["id"] == row["doc_id"]}
 
 
 class TextPlace(NamedTuple):
@@ -307,8 +307,8 @@ def text_places(engine: Engine, ids: Iterable[str]) -> dict[str, TextPlace]:
     originals: dict[bytes, str] = {}
     if contents:
         repeated = pa.table({"content_fingerprint": pa.array(sorted(contents), pa.binary())})
-        found = engine.sql(ORIGINALS, wanted=repeated).to_pylist()
-        originals = {row["content_fingerprint"]: row["source"] for row in found}
+        repeats = engine.sql(ORIGINALS, wanted=repeated).to_pylist()
+        originals = {row["content_fingerprint"]: row["source"] for row in repeats}
 
     places: dict[str, TextPlace] = {}
     for row in rows:

@@ -96,26 +96,26 @@ def numbers(agreement: Agreement, known: int) -> dict[str, int | float | None]:
         agreement: numbers of pairs in the list, in the run, and in both.
         known: number of pairs of the list whose ids are both documents of the run.
     """
-    reference, found, common = agreement
+    reference, reported, common = agreement
     return {
         "reference": reference,
-        "found": found,
+        "found": reported,
         "unique_to_reference": reference - common,
-        "unique_to_run": found - common,
+        "unique_to_run": reported - common,
         "common": common,
         "precision": agreement.precision,
         "recall": agreement.recall,
         "f1": agreement.f1,
-        "recall_of_known": Agreement(known, found, common).recall,
+        "recall_of_known": Agreement(known, reported, common).recall,
     }
 
 
-def score_curve(bands: list[Band], width: float, found: int) -> list[dict[str, Any]]:
+def score_curve(bands: list[Band], width: float, n_pairs: int) -> list[dict[str, Any]]:
     """Return precision and recall of the whole run against the part of the list with at least each score.
 
     Args:
         bands: counts `reference`, `common` and `together` of each band of the score, highest band first.
-        found: number of pairs of the run.
+        n_pairs: number of pairs of the run.
 
     Returns:
         A point for each band, lowest score first.
@@ -124,17 +124,17 @@ def score_curve(bands: list[Band], width: float, found: int) -> list[dict[str, A
     for number, counts in bands:
         sums = [a + b for a, b in zip(sums, counts, strict=True)]
         reference, common, together = sums
-        both = Agreement(reference, found, common)
+        both = Agreement(reference, n_pairs, common)
         points.append({"at": round((number or 0) * width, 10), "reference": reference, "common": common,
                        "together": together, "precision": both.precision, "recall": both.recall})  # fmt: skip
     return points[::-1]
 
 
-def resemblance_curve(found: list[Band], common: list[Band], *, steps: int, reference: int) -> list[dict[str, Any]]:
+def resemblance_curve(bands: list[Band], common: list[Band], *, steps: int, reference: int) -> list[dict[str, Any]]:
     """Return precision and recall of the part of the run with at least each resemblance against the whole list.
 
     Args:
-        found: number of pairs of the run in each band of its resemblance, highest band first.
+        bands: number of pairs of the run in each band of its resemblance, highest band first.
         common: number of these that are also in the list.
         steps: number of bands from 0 to 1.
         reference: number of pairs of the list.
@@ -144,7 +144,7 @@ def resemblance_curve(found: list[Band], common: list[Band], *, steps: int, refe
     """
     shared = {band: count for band, (count,) in common}
     points, sums = [], [0, 0]
-    for band, (count,) in found:
+    for band, (count,) in bands:
         if band is None:
             continue
         sums = [sums[0] + count, sums[1] + shared.get(band, 0)]
@@ -170,12 +170,12 @@ def nice_step(least: float) -> float:
 
 def describe(evaluation: dict[str, Any], run: str) -> str:
     """Return the comparison as a table for the terminal."""
-    said, pairs, clusters = evaluation["list"], evaluation["pairs"], evaluation["clusters"]
-    layout = f"{said['kind']}, {said['delimiter']}"
-    layout += f", header {' '.join(said['header'])}" if said["header"] else ", no header"
-    layout += f", score {said['score']}" if said["score"] else ""
+    listed, pairs, clusters = evaluation["list"], evaluation["pairs"], evaluation["clusters"]
+    layout = f"{listed['kind']}, {listed['delimiter']}"
+    layout += f", header {' '.join(listed['header'])}" if listed["header"] else ", no header"
+    layout += f", score {listed['score']}" if listed["score"] else ""
     lines = [
-        f"reference  {evaluation['path']} ({layout}): {said['lines']:,} lines, {said['ids']:,} ids",
+        f"reference  {evaluation['path']} ({layout}): {listed['lines']:,} lines, {listed['ids']:,} ids",
         *(f"  note: {note}" for note in _notes(evaluation)),
         "",
         f"  {'':<24}{'pairs':>16}{'in clusters':>16}",
@@ -184,7 +184,7 @@ def describe(evaluation: dict[str, Any], run: str) -> str:
     lines += [f"  {name.replace('_', ' '):<24}{pairs[name]:>16,}{clusters[name]:>16,}" for name in counts]
     ratios = {"precision": "precision", "recall": "recall", "f1": "F1"}
     lines += [f"  {title:<24}{_ratio(pairs[name]):>16}{_ratio(clusters[name]):>16}" for name, title in ratios.items()]
-    if said["unknown_pairs"]:
+    if listed["unknown_pairs"]:
         known = [_ratio(side["recall_of_known"]) for side in (pairs, clusters)]
         lines.append(f"  {'recall of known ids':<24}{known[0]:>16}{known[1]:>16}")
     lines.append("")
@@ -196,23 +196,23 @@ def describe(evaluation: dict[str, Any], run: str) -> str:
 
 
 def _notes(evaluation: dict[str, Any]) -> list[str]:
-    said = evaluation["list"]
+    listed = evaluation["list"]
     notes = []
-    if said["unreadable"]:
-        notes.append(f"could not be read: {counted(said['unreadable'], 'line')}")
-    if said["with_itself"]:
-        what = "pairs of a document with itself" if said["kind"] == "pairs" else "groups of one id"
-        notes.append(f"{said['with_itself']:,} {what}, left out")
-    if said["repeated"]:
-        notes.append(f"{counted(said['repeated'], 'repeated pair')}, counted once")
-    if said["unknown_ids"]:
-        rejected = f" ({said['rejected_ids']:,} of them rejects)" if said["rejected_ids"] else ""
+    if listed["unreadable"]:
+        notes.append(f"could not be read: {counted(listed['unreadable'], 'line')}")
+    if listed["with_itself"]:
+        what = "pairs of a document with itself" if listed["kind"] == "pairs" else "groups of one id"
+        notes.append(f"{listed['with_itself']:,} {what}, left out")
+    if listed["repeated"]:
+        notes.append(f"{counted(listed['repeated'], 'repeated pair')}, counted once")
+    if listed["unknown_ids"]:
+        rejected = f" ({listed['rejected_ids']:,} of them rejects)" if listed["rejected_ids"] else ""
         notes.append(
-            f"{counted(said['unknown_ids'], 'id')} of no document of the run{rejected}:"
-            f" {counted(said['unknown_pairs'], 'pair')} with them count as not found:"
-            f" {name_some(said['unknown'], said['unknown_ids'])}"
+            f"{counted(listed['unknown_ids'], 'id')} of no document of the run{rejected}:"
+            f" {counted(listed['unknown_pairs'], 'pair')} with them count as not found:"
+            f" {name_some(listed['unknown'], listed['unknown_ids'])}"
         )
-    if said["counted"]:
+    if listed["counted"]:
         notes.append("the pairs of the groups were counted, not listed")
     if evaluation["unlisted"]:
         notes.append(
@@ -372,13 +372,13 @@ class _Comparison:
         self._steps.begin("count the pairs of the run")
         self._run.materialise("edges", questions.EDGES)
         self._run.materialise("unlisted", questions.UNLISTED)
-        found = self._count_found()
+        of_run = self._count_found()
 
         is_counted = layout.kind == "groups" and entries.possible > self._options.listed
         self._steps.begin("compare the pairs")
-        compared = self._compare_groups(found) if is_counted else self._compare_pairs(layout, found)
+        compared = self._compare_groups(of_run) if is_counted else self._compare_pairs(layout, of_run)
 
-        said = {
+        listed = {
             **_describe(layout),
             **entries.counts,
             "unknown": unknown,
@@ -386,8 +386,8 @@ class _Comparison:
             "counted": is_counted,
         }
         if layout.kind == "groups":
-            said["repeated"] = None
-        return {"format": FORMAT, "versions": versions(), "path": drop_login(truth), "list": said, **compared}
+            listed["repeated"] = None
+        return {"format": FORMAT, "versions": versions(), "path": drop_login(truth), "list": listed, **compared}
 
     def _are_documents(self, ids: Sequence[str]) -> bool:
         wanted = pa.table({"id": pa.array(list(ids), pa.string())})
@@ -410,11 +410,11 @@ class _Comparison:
         if not number:
             return []
         ids = questions.GROUP_IDS if is_groups else questions.PAIR_IDS
-        found: list[str] = self._run.sql(questions.unknown_ids(ids, MOST_NAMED))["doc_id"].to_pylist()
-        require_known(f"--truth {truth}", found, number, entries.counts["ids"], all_known=self._options.all_known)
-        return found
+        unknown: list[str] = self._run.sql(questions.unknown_ids(ids, MOST_NAMED))["doc_id"].to_pylist()
+        require_known(f"--truth {truth}", unknown, number, entries.counts["ids"], all_known=self._options.all_known)
+        return unknown
 
-    def _compare_pairs(self, layout: Layout, found: _Found) -> dict[str, Any]:
+    def _compare_pairs(self, layout: Layout, of_run: _Found) -> dict[str, Any]:
         self._run.materialise(
             "reference", questions.PAIRS_ONCE if layout.kind == "pairs" else questions.GROUPS_AS_PAIRS
         )
@@ -425,24 +425,24 @@ class _Comparison:
         self._steps.begin("draw the curves")
         bands = self._by_band("resemblance", 1 / questions.STEP, "judged WHERE found", "count(*)")
         curves = {
-            "score": self._curve_over_score(row["low"], row["high"], found.pairs),
-            "resemblance": resemblance_curve(found.bands, bands, steps=questions.STEP, reference=total),
+            "score": self._curve_over_score(row["low"], row["high"], of_run.pairs),
+            "resemblance": resemblance_curve(of_run.bands, bands, steps=questions.STEP, reference=total),
         }
 
         self._steps.begin("write the pairs that only the list has")
         missed = self._unique.write_missed(total - common)
         self._steps.begin("write the pairs that only the run has")
-        unasked = self._unique.write_unasked(found.pairs - common)
+        unasked = self._unique.write_unasked(of_run.pairs - common)
         return {
             "list": {"repeated": row["times"] - total, "unknown_pairs": total - known},
-            "pairs": numbers(Agreement(total, found.pairs, common), known),
-            "clusters": numbers(Agreement(total, found.together, row["together"]), known),
+            "pairs": numbers(Agreement(total, of_run.pairs, common), known),
+            "clusters": numbers(Agreement(total, of_run.together, row["together"]), known),
             "unlisted": row["unlisted"],
             "curves": curves,
             "lists": {"unique_to_reference": missed, "unique_to_run": unasked},
         }
 
-    def _compare_groups(self, found: _Found) -> dict[str, Any]:
+    def _compare_groups(self, of_run: _Found) -> dict[str, Any]:
         """Compute the numbers of `_compare_pairs` for a list of groups with too many pairs to list."""
         total, known = self._count_together(questions.GROUPED), self._count_together(questions.GROUPED_KNOWN)
         counts = _only(self._run.sql(questions.COMMON))
@@ -450,13 +450,13 @@ class _Comparison:
         together = self._count_together(questions.GROUPED_TOGETHER)
         return {
             "list": {"unknown_pairs": total - known},
-            "pairs": numbers(Agreement(total, found.pairs, common), known),
-            "clusters": numbers(Agreement(total, found.together, together), known),
+            "pairs": numbers(Agreement(total, of_run.pairs, common), known),
+            "clusters": numbers(Agreement(total, of_run.together, together), known),
             "unlisted": self._count_together(questions.GROUPED_UNLISTED) - counts["removed"],
             "curves": {"score": [], "resemblance": []},
             "lists": {
                 "unique_to_reference": {"file": None, "rows": 0, "of": total - common},
-                "unique_to_run": {"file": None, "rows": 0, "of": found.pairs - common},
+                "unique_to_run": {"file": None, "rows": 0, "of": of_run.pairs - common},
             },
         }
 
@@ -467,16 +467,16 @@ class _Comparison:
     def _by_band(self, value: str, width: float, rows: str, *counts: str) -> list[Band]:
         """Return counts by band of a value, highest band first; rows without a value come last, under None."""
         named = ", ".join(f"{count} AS c{i}" for i, count in enumerate(counts))
-        found = self._run.sql(questions.by_band(value, width, named, rows)).to_pylist()
-        kept = [(row["band"], [int(row[f"c{i}"] or 0) for i in range(len(counts))]) for row in found]
+        band_rows = self._run.sql(questions.by_band(value, width, named, rows)).to_pylist()
+        kept = [(row["band"], [int(row[f"c{i}"] or 0) for i in range(len(counts))]) for row in band_rows]
         return sorted(kept, key=lambda entry: (entry[0] is None, -(entry[0] or 0)))
 
-    def _curve_over_score(self, low: float | None, high: float | None, found: int) -> list[dict[str, Any]]:
+    def _curve_over_score(self, low: float | None, high: float | None, n_pairs: int) -> list[dict[str, Any]]:
         if low is None or high is None:
             return []
         width = nice_step((high - low) / POINTS)
         counts = ("count(*)", "count(CASE WHEN found THEN 1 END)", "count(CASE WHEN together THEN 1 END)")
-        return score_curve(self._by_band("score", width, "judged WHERE score IS NOT NULL", *counts), width, found)
+        return score_curve(self._by_band("score", width, "judged WHERE score IS NOT NULL", *counts), width, n_pairs)
 
 
 def count_together(run: FinishedRun, memberships: str) -> int:
@@ -486,12 +486,12 @@ def count_together(run: FinishedRun, memberships: str) -> int:
         run: the run that answers the query.
         memberships: a SELECT of (name of a set, item), each once.
     """
-    found = run.sql(questions.kinds(memberships)).combine_chunks()
-    sets = pa.concat_arrays(found["sets"].chunks) if len(found) else pa.array([], pa.list_(pa.string()))
+    kinds = run.sql(questions.kinds(memberships)).combine_chunks()
+    sets = pa.concat_arrays(kinds["sets"].chunks) if len(kinds) else pa.array([], pa.list_(pa.string()))
     offsets = np.concatenate([[0], np.cumsum(pc.list_value_length(sets).to_numpy(zero_copy_only=False))])
-    held = sets.flatten().dictionary_encode().indices.to_numpy()
-    weights = found["n"].to_numpy().astype(np.int64)
-    return count_pairs_of_kinds(offsets.astype(np.int64), held.astype(np.int64), weights)
+    members = sets.flatten().dictionary_encode().indices.to_numpy()
+    weights = kinds["n"].to_numpy().astype(np.int64)
+    return count_pairs_of_kinds(offsets.astype(np.int64), members.astype(np.int64), weights)
 
 
 def _describe(layout: Layout) -> dict[str, Any]:

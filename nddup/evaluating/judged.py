@@ -91,9 +91,9 @@ def evaluate_labels(opened: Opened, path: str, *, all_known: bool = False) -> di
     name, value, least, _ = decisive
     unknown = sorted(ids - documents.keys())
     require_known(f"--labels {drop_login(path)}", unknown, len(unknown), len(ids), all_known=all_known)
-    found = _measure(opened.run, judged, value)
+    measures = _measure(opened.run, judged, value)
 
-    known = [(judged[pair], measured) for pair, (is_known, measured) in found.items() if is_known]
+    known = [(judged[pair], measured) for pair, (is_known, measured) in measures.items() if is_known]
     evaluation = {
         "path": drop_login(path),
         "labels": {
@@ -122,12 +122,12 @@ def describe_labels(evaluation: Mapping[str, Any]) -> str:
     shown = [point for place, point in enumerate(curve) if place % SHOWN == 0 or point is best]
     doubtful = name_some(labels["first_contradictory"], labels["contradictory"])
     doubtful = doubtful and f": {doubtful}"
-    own = f"{evaluation['measure']} of {evaluation['threshold']:g}"
+    least = f"{evaluation['measure']} of {evaluation['threshold']:g}"
     lines = [
         f"labels: {labels['pairs']:,} pairs; {labels['contradictory']:,} more have two labels{doubtful}",
         f"left out, because an id is not a document of the run: {labels['unknown']:,}",
         *([f"unknown ids: {name_some(labels['first_unknown'], labels['unknown_ids'])}"] if labels["unknown"] else []),
-        f"of the others {labels['same']:,} are the same; {labels['below']:,} are below the run's own {own}",
+        f"of the others {labels['same']:,} are the same; {labels['below']:,} are below the run's own {least}",
         "",
         f"  {evaluation['measure']:>11}  found  precision  recall    F1",
     ]
@@ -141,9 +141,11 @@ def describe_labels(evaluation: Mapping[str, Any]) -> str:
 
 def _read_labels(rows: list[Row], path: str) -> Iterator[Label]:
     """Yield the labelled pairs. A row that begins with `#` and holds no label is a comment."""
-    told = [(*row, _label_of(row.cells)) for row in rows]
-    told = [(number, row, label) for number, row, label in told if label is not None or not row[0].startswith("#")]
-    for place, (number, row, label) in enumerate(told):
+    labelled = [(*row, _label_of(row.cells)) for row in rows]
+    labelled = [
+        (number, row, label) for number, row, label in labelled if label is not None or not row[0].startswith("#")
+    ]
+    for place, (number, row, label) in enumerate(labelled):
         if label is not None:
             first, second = sorted(row[:2], key=str.encode)
             yield Label((first, second), label)
@@ -152,27 +154,27 @@ def _read_labels(rows: list[Row], path: str) -> Iterator[Label]:
                 f"--labels {path}: line {number}: expected two ids and a label ({', '.join(sorted(SAME | OTHER))}),"
                 f" got {','.join(row)!r}"
             )
-    if all(label is None for _, _, label in told):
+    if all(label is None for _, _, label in labelled):
         raise ConfigError(f"--labels {path}: holds no labelled pair: expected lines of id, id, label")
 
 
 def _label_of(row: Sequence[str]) -> bool | None:
-    said = row[2].strip().lower() if len(row) == len(Label._fields) + 1 else ""
-    return said in SAME if said in SAME | OTHER else None
+    word = row[2].strip().lower() if len(row) == len(Label._fields) + 1 else ""
+    return word in SAME if word in SAME | OTHER else None
 
 
 def _without_doubt(
     labels: Iterable[Label], documents: Mapping[str, str]
 ) -> tuple[dict[tuple[str, str], bool], list[tuple[str, str]]]:
     """Return each pair of two documents once, without those that have two different labels; and these, ascending."""
-    told: dict[tuple[str, str], set[bool]] = {}
+    labels_of: dict[tuple[str, str], set[bool]] = {}
     for (a, b), is_same in labels:
         first, second = sorted((documents.get(a, a), documents.get(b, b)), key=str.encode)
         pair = first, second
         if first != second:
-            told.setdefault(pair, set()).add(is_same)
-    doubtful = sorted(pair for pair in told if len(told[pair]) > 1)
-    return {pair: said.pop() for pair, said in told.items() if len(said) == 1}, doubtful
+            labels_of.setdefault(pair, set()).add(is_same)
+    doubtful = sorted(pair for pair in labels_of if len(labels_of[pair]) > 1)
+    return {pair: given.pop() for pair, given in labels_of.items() if len(given) == 1}, doubtful
 
 
 def _measure(
@@ -199,14 +201,14 @@ def _thresholds(least: float) -> list[float]:
 
 
 def _point(at: float, known: list[tuple[bool, float | None]]) -> dict[str, Any]:
-    found = [is_same for is_same, measured in known if measured is not None and measured >= at]
-    common, same = sum(found), sum(is_same for is_same, _ in known)
+    pairs = [is_same for is_same, measured in known if measured is not None and measured >= at]
+    common, same = sum(pairs), sum(is_same for is_same, _ in known)
     return {
         "at": at,
-        "found": len(found),
-        "precision": common / len(found) if found else None,
+        "found": len(pairs),
+        "precision": common / len(pairs) if pairs else None,
         "recall": common / same if same else None,
-        "f1": 2 * common / (len(found) + same) if found or same else None,
+        "f1": 2 * common / (len(pairs) + same) if pairs or same else None,
     }
 
 
@@ -242,10 +244,10 @@ def rate_of(strata: Sequence[tuple[int, int, int]]) -> tuple[float, float, float
     rate = below = above = 0.0
     for size, judged, count in strata:
         low, high = wilson(count, judged)
-        weight, left, own = size / whole, 1 - judged / size, count / judged
-        rate += weight * own
-        below += weight**2 * left * (own - low) ** 2
-        above += weight**2 * left * (high - own) ** 2
+        weight, left, share = size / whole, 1 - judged / size, count / judged
+        rate += weight * share
+        below += weight**2 * left * (share - low) ** 2
+        above += weight**2 * left * (high - share) ** 2
     return rate, max(0.0, rate - sqrt(below)), min(1.0, rate + sqrt(above))
 
 
@@ -267,18 +269,20 @@ def evaluate_judged(opened: Opened, path: str) -> dict[str, Any]:
             "duplicate_of": pa.array([of for _, of in judged], pa.string()),
         }
     )
-    of_doc = {doc: said for (doc, _), said in judged.items()}
+    of_doc = {doc: judgement for (doc, _), judgement in judged.items()}
     rows = opened.run.sql(OF_JUDGED.format(placed=place_removals(opened.run)), wanted=wanted).to_pylist()
     if not rows:
         raise ConfigError(f"--judged {drop_login(path)}: judges no removal of {opened.run.path}")
-    told = Counter((row["stratum"], of_doc[row["doc_id"]]) for row in rows)
+    tally = Counter((row["stratum"], of_doc[row["doc_id"]]) for row in rows)
     sizes = ask_strata(opened.run)
-    seen = [name for name in sizes if any((name, said) in told for said in JUDGEMENTS)]
-    counts = {name: {said: told[name, said] for said in JUDGEMENTS} for name in seen}
-    classes = {said: (said,) for said in JUDGEMENTS} | {"worse or not a duplicate": ("worse", "not a duplicate")}
+    seen = [name for name in sizes if any((name, judgement) in tally for judgement in JUDGEMENTS)]
+    counts = {name: {judgement: tally[name, judgement] for judgement in JUDGEMENTS} for name in seen}
+    classes = {judgement: (judgement,) for judgement in JUDGEMENTS} | {
+        "worse or not a duplicate": ("worse", "not a duplicate")
+    }
     rates = {}
-    for name, said in classes.items():
-        parts = [(sizes[at], sum(row.values()), sum(row[one] for one in said)) for at, row in counts.items()]
+    for name, members in classes.items():
+        parts = [(sizes[at], sum(row.values()), sum(row[one] for one in members)) for at, row in counts.items()]
         rates[name] = dict(zip(("rate", "low", "high"), rate_of(parts), strict=True))
     evaluation = {
         "path": drop_login(path), "judged": len(rows), "left": left, "unknown": len(judged) - len(rows),
@@ -293,14 +297,14 @@ def evaluate_judged(opened: Opened, path: str) -> dict[str, Any]:
 
 def _read(opened: Opened, path: str) -> tuple[dict[tuple[str, str], str], int]:
     """Return what was said of each removal, by the ids of its documents, and the number of rows that say nothing."""
-    found = read_list_of(opened.files, path, "--judged", lambda cells: len(cells) > 1)
-    if not is_judged(found):
+    table = read_list_of(opened.files, path, "--judged", lambda cells: len(cells) > 1)
+    if not is_judged(table):
         raise ConfigError(
             f"--judged {drop_login(path)}: expected the columns doc_id, duplicate_of, judgement;"
             " `nddup show RUN --risky 100 --csv` prints such a file"
         )
     try:
-        rows = list(list_judged(found))
+        rows = list(list_judged(table))
     except ValueError as error:
         raise ConfigError(f"--judged {drop_login(path)}: {error}") from error
     judgements = {(one.doc_id, one.kept): one.said for one in rows if one.said}
@@ -317,12 +321,12 @@ def describe_judged(evaluation: Mapping[str, Any]) -> str:
         f"judged: {of}; without a judgement {counts['left']}, of no removal of the run {counts['unknown']}",
         "  the kept one is             rate   95 % interval",
     ]
-    for name, found in evaluation["rates"].items():
-        lines.append(f"  {name:<25} {found['rate']:>6.1%}   {found['low']:.1%} to {found['high']:.1%}")
+    for name, rate in evaluation["rates"].items():
+        lines.append(f"  {name:<25} {rate['rate']:>6.1%}   {rate['low']:.1%} to {rate['high']:.1%}")
     if evaluation["outside"]:
         lines.append(f"  not in these rates: {counted(evaluation['outside'], 'removal')} of strata that nobody judged")
     lines += ["", "  stratum    removals  judged  better  equal  worse  no duplicate"]
     for row in evaluation["strata"]:
-        told = f"{row['better']:>6,}  {row['equal']:>5,}  {row['worse']:>5,}  {row['not a duplicate']:>12,}"
-        lines.append(f"  {row['stratum']:<9} {row['removals']:>9,}  {row['judged']:>6,}  {told}")
+        cells = f"{row['better']:>6,}  {row['equal']:>5,}  {row['worse']:>5,}  {row['not a duplicate']:>12,}"
+        lines.append(f"  {row['stratum']:<9} {row['removals']:>9,}  {row['judged']:>6,}  {cells}")
     return "\n".join([*lines, ""])

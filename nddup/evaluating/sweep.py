@@ -189,15 +189,15 @@ def read_text(path: str) -> str:
 
 def _flat(values: Mapping[str, Any], origin: str) -> list[tuple[str, Any]]:
     """Return the keys of a grid as `section.key`, with those nested below a section."""
-    found: list[tuple[str, Any]] = []
+    settings: list[tuple[str, Any]] = []
     for key, value in values.items():
         if isinstance(value, dict):
-            found += [(f"{key}.{name}", below) for name, below in value.items()]
+            settings += [(f"{key}.{name}", below) for name, below in value.items()]
         elif "." in str(key):
-            found.append((str(key), value))
+            settings.append((str(key), value))
         else:
             raise ConfigError(f"{origin}: {key}: expected section.key, such as sketch.size")
-    return found
+    return settings
 
 
 def _with(base: Config, settings: Mapping[str, object]) -> dict[str, Any]:
@@ -290,7 +290,7 @@ def run_sweep(engines: Engines, points: Sequence[Point], *, keeps_runs: bool = F
         NddupError: if a run fails.
     """
     storage, output = engines.storage, engines.output
-    said = {**engines.describe(), "grid": [point.settings for point in points]}
+    header = {**engines.describe(), "grid": [point.settings for point in points]}
     require_apart(storage, engines.inputs, output)
     is_there = storage.exists(output)
     if is_there and not resume:
@@ -300,10 +300,10 @@ def run_sweep(engines: Engines, points: Sequence[Point], *, keeps_runs: bool = F
 
     claim = Claim(storage, output)
     if is_there:
-        _take_results(storage, output, said, points)
+        _take_results(storage, output, header, points)
     claim.take(say)
     try:
-        storage.write_text(f"{output}/{SAID}", _spell(said))
+        storage.write_text(f"{output}/{SAID}", _spell(header))
         _make_missing(engines, points, keeps_runs=keeps_runs)
         _write_tables(storage, output, points)
         if not keeps_runs:
@@ -351,13 +351,13 @@ def _begin_with(engines: Engines, last: str | None, folder: str) -> None:
         shutil.copytree(last, folder)
 
 
-def _take_results(storage: FolderFiles, output: str, said: dict[str, Any], points: Sequence[Point]) -> None:
+def _take_results(storage: FolderFiles, output: str, header: dict[str, Any], points: Sequence[Point]) -> None:
     """Fill in the results of the sweep in the folder; raise OutputError if there is none, or it is a different one."""
     try:
         there = load_object(storage.read_text(f"{output}/{SAID}"))
     except (OutputError, ValueError) as error:
         raise OutputError(f"--output {output}: holds no sweep that can be resumed ({SAID} is missing)") from error
-    changed = [name for name, value in json.loads(_spell(said)).items() if there.get(name) != value]
+    changed = [name for name, value in json.loads(_spell(header)).items() if there.get(name) != value]
     if changed:
         raise OutputError(f"--output {output}: was made with other {', '.join(changed)}; give another folder")
 

@@ -86,22 +86,22 @@ class Truth:
         """Return the counts in words, a line each."""
         measure = "a resemblance" if self.measure == "resemblance" else "an overlap"
         pairs, documents = counted(self.pairs, "pair"), counted(self.documents, "document")
-        said = [
+        sentences = [
             f"edit similarity at least {self.similarity}: {pairs} of {documents}",
             f"compared: {counted(self.candidates, 'pair')} whose sketches have {measure} of at least {self.least}",
         ]
         if self.sampled:
-            said.append(
+            sentences.append(
                 f"missed by that: of the pairs of {counted(self.sampled, 'document')}, compared with all others,"
                 f" {self.sampled_pairs - self.sampled_found:,} of {self.sampled_pairs:,} are not in this list"
             )
         if self.unlisted:
-            said.append(
+            sentences.append(
                 f"the list is not complete: {counted(self.unlisted, 'group')} of pairs, too many to be compared"
             )
         if self.cut_texts:
-            said.append(f"compared by the first {CHARACTERS:,} characters: {counted(self.cut_texts, 'text')}")
-        return said
+            sentences.append(f"compared by the first {CHARACTERS:,} characters: {counted(self.cut_texts, 'text')}")
+        return sentences
 
 
 class Made(NamedTuple):
@@ -210,13 +210,13 @@ class Texts(NamedTuple):
         """Return the texts of some documents. Only the chunks that hold them are read."""
         places, back = np.unique(self.places[rows], return_inverse=True)
         ends = np.cumsum([len(chunk) for chunk in self.spelled.chunks])
-        held = np.searchsorted(ends, places, "right")
-        found: list[str] = []
-        for number in np.unique(held):
+        chunks = np.searchsorted(ends, places, "right")
+        texts: list[str] = []
+        for number in np.unique(chunks):
             chunk = self.spelled.chunk(int(number))
-            inside = places[held == number] - (ends[number] - len(chunk))
-            found += chunk.take(pa.array(inside)).to_pylist()
-        return [found[at] for at in back]
+            inside = places[chunks == number] - (ends[number] - len(chunk))
+            texts += chunk.take(pa.array(inside)).to_pylist()
+        return [texts[at] for at in back]
 
 
 class Measured(NamedTuple):
@@ -227,11 +227,11 @@ class Measured(NamedTuple):
     similarity: NDArray[np.float64]
 
 
-def place_texts(found: pa.Table, documents: pa.Table, spool: Path) -> Texts:
+def place_texts(found_texts: pa.Table, documents: pa.Table, spool: Path) -> Texts:
     """Write the texts of documents to a file, spelled as they are compared, and index them by document.
 
     Args:
-        found: FOUND_TEXTS, which may lie on the disk.
+        found_texts: FOUND_TEXTS, which may lie on the disk.
         documents: doc_id, source, content_fingerprint.
         spool: a folder for the file.
 
@@ -242,7 +242,7 @@ def place_texts(found: pa.Table, documents: pa.Table, spool: Path) -> Texts:
     """
     lengths, cut, path = [np.empty(0, np.int32)], [np.empty(0, np.bool_)], spool / "spelled.arrow"
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, pa.schema([("text", pa.string())])) as writer:
-        for chunk in found["text"].chunks:
+        for chunk in found_texts["text"].chunks:
             spelled = spell_out(chunk)
             writer.write_batch(pa.record_batch([spelled.texts], names=["text"]))
             lengths.append(spelled.lengths.to_numpy())
@@ -252,7 +252,7 @@ def place_texts(found: pa.Table, documents: pa.Table, spool: Path) -> Texts:
 
     all_lengths, all_cut = np.concatenate(lengths), np.concatenate(cut)
     rows = documents.take(pc.sort_indices(documents["doc_id"]))
-    places = _places(_keys(rows), _keys(found), texts)
+    places = _places(_keys(rows), _keys(found_texts), texts)
     rows, places = rows.filter(pa.array(places >= 0)), places[places >= 0]
     return Texts(rows["doc_id"].to_pylist(), places, all_lengths[places], all_cut[places], texts)
 
@@ -277,15 +277,15 @@ def compare_sampled(texts: Texts, measuring: Measuring, *, number: int) -> Measu
     digests = [sha256(name.encode()).hexdigest() for name in texts.doc_ids]
     chosen = sorted(range(len(digests)), key=digests.__getitem__)[:number]
     every = np.arange(len(texts.doc_ids))
-    found = [Measured(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    measured = [Measured(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for done, one in enumerate(chosen):
         others = every[(every != one) & can_reach(texts.lengths[one], texts.lengths, measuring.similarity)]
         ends = np.minimum(others, one), np.maximum(others, one)
-        found.append(_measure(*ends, texts, measuring._replace(advance=None)))
+        measured.append(_measure(*ends, texts, measuring._replace(advance=None)))
         if measuring.advance:
             measuring.advance(done + 1, len(chosen))
 
-    first, second, similar = (np.concatenate(column) for column in zip(*found, strict=True))
+    first, second, similar = (np.concatenate(column) for column in zip(*measured, strict=True))
     places = np.unique(np.stack([first, second]), axis=1, return_index=True)[1]  # two chosen ones meet twice
     return Measured(first[places], second[places], similar[places])
 
@@ -332,8 +332,8 @@ def _places(wanted: pa.ChunkedArray, keys: pa.ChunkedArray, texts: pa.ChunkedArr
 
 
 def _numbers(values: pa.ChunkedArray, among: pa.Array) -> NDArray[np.int64]:
-    found = pc.index_in(values, value_set=among).fill_null(-1).combine_chunks()
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+    places = pc.index_in(values, value_set=among).fill_null(-1).combine_chunks()
+    return np.asarray(places.to_numpy(zero_copy_only=False), np.int64)
 
 
 @contextmanager
@@ -358,13 +358,13 @@ def _find_alike(folder: LocalFolder, asked: Asked, steps: Steps) -> Iterator[Mad
 
         measuring = Measuring(asked.similarity, workers.count, steps.advance)
         steps.begin("measure the candidates")
-        found = measure_pairs(paired.pairs, texts, measuring)
+        measured = measure_pairs(paired.pairs, texts, measuring)
         steps.begin("measure a sample against all")
         number = min(asked.sampled, len(texts.doc_ids))
-        sample = compare_sampled(texts, measuring, number=number) if number else found
+        sample = compare_sampled(texts, measuring, number=number) if number else measured
 
         steps.begin("write the list")
-        yield Made(_tell(asked, config, paired, texts, found, sample), _name(found, texts))
+        yield Made(_tell(asked, config, paired, texts, measured, sample), _name(measured, texts))
 
 
 def _workers(config: Config, spool: Path, steps: Steps) -> Workers:
@@ -377,7 +377,7 @@ def _workers(config: Config, spool: Path, steps: Steps) -> Workers:
 
 
 def _tell(  # noqa: PLR0913, PLR0917 - what is counted
-    asked: Asked, config: Config, paired: engine.Paired, texts: Texts, found: Measured, sample: Measured
+    asked: Asked, config: Config, paired: engine.Paired, texts: Texts, measured: Measured, sample: Measured
 ) -> Truth:
     stars = pc.sum(paired.pairs["star"]).as_py() or 0
     return Truth(
@@ -388,14 +388,14 @@ def _tell(  # noqa: PLR0913, PLR0917 - what is counted
         cut_texts=int(texts.is_cut.sum()),
         candidates=len(paired.pairs),
         unlisted=stars + len(paired.led.nodes),
-        pairs=len(found.first),
+        pairs=len(measured.first),
         sampled=min(asked.sampled, len(texts.doc_ids)),
         sampled_pairs=len(sample.first),
-        sampled_found=count_common(sample, found),
+        sampled_found=count_common(sample, measured),
     )
 
 
-def _name(found: Measured, texts: Texts) -> Iterator[tuple[str, str, float]]:
+def _name(measured: Measured, texts: Texts) -> Iterator[tuple[str, str, float]]:
     """Yield the pairs with their ids; the rows are already in the order of the ids."""
-    for first, second, similarity in zip(*found, strict=True):
+    for first, second, similarity in zip(*measured, strict=True):
         yield texts.doc_ids[first], texts.doc_ids[second], float(similarity)

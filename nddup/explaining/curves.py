@@ -389,10 +389,10 @@ def axis_of(settings: Sequence[Mapping[str, object]], asked: str | None) -> str:
         if asked not in varied:
             raise ConfigError(f"--x {asked}: expected a setting that varies in the grid: {', '.join(varied) or 'none'}")
         return asked
-    found = next((key for key in varied if all(_is_number(one[key]) for one in settings)), None)
-    if found is None:
+    name = next((key for key in varied if all(_is_number(one[key]) for one in settings)), None)
+    if name is None:
         raise ConfigError("no setting of the grid is a number that changes: --x names one to draw over")
-    return found
+    return name
 
 
 def draw_sweep(points: Results, over: str, folder: str) -> None:

@@ -98,18 +98,18 @@ def say_what_readers_judged(config: Config) -> list[str]:
 
 def _warnings(config: Config) -> list[str]:
     """Return warnings on settings that agree less with the readers."""
-    found = []
+    warnings = []
     if config.pairs.measure == "containment":
-        found.append(
+        warnings.append(
             "pairs.measure containment moves away from a reader's judgement: average precision .938 and .749, where"
             " resemblance has .956 and .890."
         )
     if config.pairs.max_document_frequency is not None:
-        found.append(
+        warnings.append(
             "A low pairs.max_document_frequency does too: with shingles of at most 5 other documents only, .916 and"
             " .867."
         )
-    return found
+    return warnings
 
 
 def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanation:
@@ -123,26 +123,26 @@ def explain_settings(config: Config, *, asked: Sequence[float] = ()) -> Explanat
     """
     kind = kind_of(config.sketch)
     if kind.is_of_words:
-        found = _explain_words(config)
+        explanation = _explain_words(config)
     elif kind.name == "whole":
-        found = Explanation((EQUAL_TEXTS,), (), 1.0, IDS)
+        explanation = Explanation((EQUAL_TEXTS,), (), 1.0, IDS)
     elif kind.name in {"min-perm", "minhash"}:
-        found = _explain_slots(config, asked=asked)
+        explanation = _explain_slots(config, asked=asked)
     elif kind.estimate == "smallest":
-        found = _explain_smallest(config, asked=asked)
+        explanation = _explain_smallest(config, asked=asked)
     else:
-        found = _explain_sampled(config, asked=asked)
+        explanation = _explain_sampled(config, asked=asked)
 
     heading = [f"sketch: {kind.name}, {KINDS[kind.name].says}"]
     if not (kind.is_of_words or kind.name == "whole"):
         heading.append(f"features: {config.shingle.length}-{config.shingle.unit} shingles")
     heading += [f"ignored in tokens: {', '.join(config.tokens.ignore)}"] if config.tokens.ignore else []
     heading += [*_pairs_of(config), ""]
-    mark = float(config.pairs.share) if config.pairs.confirm == "resemblance" else found.mark
+    mark = float(config.pairs.share) if config.pairs.confirm == "resemblance" else explanation.mark
     edits = [] if kind.is_of_words or kind.name == "whole" else [_edits(config, mark)]
     is_judged = not (kind.is_of_words or kind.name == "whole") and config.shingle.unit == "word"
     judged = say_what_readers_judged(config) if is_judged else []
-    return replace(found, lines=(*heading, *found.lines, *edits, *judged))
+    return replace(explanation, lines=(*heading, *explanation.lines, *edits, *judged))
 
 
 def _pairs_of(config: Config) -> list[str]:

@@ -117,9 +117,9 @@ def find_source(inputs: Sequence[str], config: Config) -> Source:
 
 def find_collection(inputs: Sequence[str], config: Config, files: Files) -> Source:
     """Find the files of INPUT; errors as of `find_source`."""
-    found = find_inputs(files, list(inputs), config)
-    require_readable(found.unread, config.input.max_unreadable)
-    return Source(found, config, None)
+    collection = find_inputs(files, list(inputs), config)
+    require_readable(collection.unread, config.input.max_unreadable)
+    return Source(collection, config, None)
 
 
 def find_kept(folder: RunFolder, kept: EngineTable, config: Config, files: Files) -> Source:
@@ -139,10 +139,10 @@ def find_kept(folder: RunFolder, kept: EngineTable, config: Config, files: Files
         if key in getattr(config, section).model_fields_set and value != run_value:
             raise ConfigError(f"{section}.{key}: {folder.path} is read as the run read it; give its INPUT instead")
     order = {name: getattr(config.keep, name) for name in ORDER if name in config.keep.model_fields_set}
-    own = {name: getattr(config, name) for name in ("passages", "output", "local", "spark")}
-    own["keep"] = again.config.keep.model_copy(update=order)
-    require_word(own["keep"].order)
-    return Source(again.collection, again.config.model_copy(update=own), kept)
+    sections = {name: getattr(config, name) for name in ("passages", "output", "local", "spark")}
+    sections["keep"] = again.config.keep.model_copy(update=order)
+    require_word(sections["keep"].order)
+    return Source(again.collection, again.config.model_copy(update=sections), kept)
 
 
 def find_passages(source: Source, steps: Steps) -> FoundPassages:
@@ -202,8 +202,8 @@ def read_documents(source: Source, steps: Steps, spool: Path) -> Documents:
     )
     named = good.select(["doc_key", "doc_id", *places, "url", "text"])
     whole = config.passages.whole_sentences
-    found = Documents(named, hashes_of(good), rejects, ignore=config.tokens.ignored, whole_sentences=whole)
-    return found if others is None else replace(found, others=others)
+    documents = Documents(named, hashes_of(good), rejects, ignore=config.tokens.ignored, whole_sentences=whole)
+    return documents if others is None else replace(documents, others=others)
 
 
 def _only_kept(rows: pa.Table, kept: pa.Table) -> pa.Table:
@@ -214,9 +214,9 @@ def _only_kept(rows: pa.Table, kept: pa.Table) -> pa.Table:
         for place in [tuple(place_of)]
     }
     places = zip(rows["source"].to_pylist(), rows["record"].to_pylist(), strict=True)
-    found = pa.array([ids.get(place) for place in places], pa.string())
-    rows = rows.set_column(rows.column_names.index("doc_id"), "doc_id", found)
-    return rows.filter(pc.is_valid(found))
+    kept_ids = pa.array([ids.get(place) for place in places], pa.string())
+    rows = rows.set_column(rows.column_names.index("doc_id"), "doc_id", kept_ids)
+    return rows.filter(pc.is_valid(kept_ids))
 
 
 def require_word(order: Order) -> None:

@@ -106,7 +106,7 @@ class Told(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name not in apart}
 
 
-def write_found(found: FoundPassages, source: Source, inputs: Sequence[str], folder: Path) -> Iterator[str]:
+def write_found(passages: FoundPassages, source: Source, inputs: Sequence[str], folder: Path) -> Iterator[str]:
     """Write each table to a folder of its own, then the requested outputs, last the header.
 
     Yields:
@@ -116,30 +116,30 @@ def write_found(found: FoundPassages, source: Source, inputs: Sequence[str], fol
         OutputError: if the folder cannot be written.
         NddupError: if a file changed meanwhile.
     """
-    output, whole, told = source.config.output, 0, tell(found, source)
+    output, whole, summary = source.config.output, 0, tell(passages, source)
     with writing(f"--output {folder}"):
-        write_tables(folder, found.tables)
+        write_tables(folder, passages.tables)
         if output.kept == "jsonl":
-            _write_texts(found, found.documents.rows, source.config.passages.replace, folder / "kept")
+            _write_texts(passages, passages.documents.rows, source.config.passages.replace, folder / "kept")
         is_rewriting = AS_INPUT in (output.kept, output.tagged)
-        verdicts = judge_all(found.documents, found.tables) if is_rewriting else None
+        verdicts = judge_all(passages.documents, passages.tables) if is_rewriting else None
         with Workers(processes_of(source.config)) as workers:
             if output.kept == AS_INPUT:
                 written = rewriter_of(source, verdicts, is_tagging=False).write(folder / "kept", workers)
                 whole = written.whole
                 if uncut := uncut_sources(source.collection):
-                    rows = found.documents.rows
+                    rows = passages.documents.rows
                     rows = rows.filter(pc.is_in(rows["source"], pa.array(uncut, pa.string())))
-                    _write_texts(found, rows, source.config.passages.replace, folder / TEXTS)
+                    _write_texts(passages, rows, source.config.passages.replace, folder / TEXTS)
                 yield from say_kept(written, source.collection)
             if output.tagged == AS_INPUT:
                 tagged = rewriter_of(source, verdicts, is_tagging=True).write(folder / "tagged", workers)
                 yield say_tagged(tagged)
         if output.report:
-            engine = DuckEngine.over(str(folder), **found.tables)
+            engine = DuckEngine.over(str(folder), **passages.tables)
             put = lambda name, text: LocalStorage().write_text(f"{folder}/{name}", text)  # noqa: E731
-            write_report(engine, told, source.config, partial(_read_texts, found.documents.rows), put)
-        (folder / HEADER).write_text(spell_header(inputs, source.config, told, whole=whole), encoding="utf-8")
+            write_report(engine, summary, source.config, partial(_read_texts, passages.documents.rows), put)
+        (folder / HEADER).write_text(spell_header(inputs, source.config, summary, whole=whole), encoding="utf-8")
 
 
 def judge_all(documents: Documents, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -153,13 +153,13 @@ def judge_all(documents: Documents, tables: Mapping[str, pa.Table]) -> pa.Table:
 
 def _read_texts(rows: pa.Table, documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     wanted = pa.array([row["doc_id"] for row in documents], pa.string())
-    some = rows.filter(pc.is_in(rows["doc_id"], wanted))
-    return dict(zip(some["doc_id"].to_pylist(), some["text"].to_pylist(), strict=True))
+    chosen = rows.filter(pc.is_in(rows["doc_id"], wanted))
+    return dict(zip(chosen["doc_id"].to_pylist(), chosen["text"].to_pylist(), strict=True))
 
 
 def write_report(
     engine: Engine,
-    told: Told,
+    summary: Told,
     config: Config,
     read_texts: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, str]],
     put: Callable[[str, str], None],
@@ -167,19 +167,19 @@ def write_report(
     """Write the page of passages and documents, with its style.
 
     Args:
-        told: the facts of the summary.
+        summary: the facts of the summary.
         read_texts: returns the texts of some rows of REPEATING, by `doc_id`.
         put: writes a text file, given its path in the folder and its text.
     """
-    shown, tokens = choose_shown(engine), told.tokens
+    shown, tokens = choose_shown(engine), summary.tokens
     numbers = [
-        ("Documents", f"{told.documents:,}", counted(tokens, "token")),
-        ("Passages", f"{told.passages:,}", f"of {counted(config.passages.min_tokens, 'token')} or more"),
-        ("Repeated", _share(told.covered, tokens), counted(told.covered, "token")),
-        ("Can go", _share(told.cut, tokens), f"{counted(told.cut, 'token')}, first copies kept"),
+        ("Documents", f"{summary.documents:,}", counted(tokens, "token")),
+        ("Passages", f"{summary.passages:,}", f"of {counted(config.passages.min_tokens, 'token')} or more"),
+        ("Repeated", _share(summary.covered, tokens), counted(summary.covered, "token")),
+        ("Can go", _share(summary.cut, tokens), f"{counted(summary.cut, 'token')}, first copies kept"),
     ]
-    more = [line for line in summarise(told, config) if line.startswith(TOLD)]
-    page = draw_passages(shown, told.passages, read_texts(shown.documents), numbers, more)
+    more = [line for line in summarise(summary, config) if line.startswith(TOLD)]
+    page = draw_passages(shown, summary.passages, read_texts(shown.documents), numbers, more)
     put("report/report.css", read_style())
     put("report/index.html", page.encode(errors="replace").decode())
 
@@ -212,8 +212,8 @@ def say_kept(written: Rewritten, collection: Collection) -> Iterator[str]:
     if written.whole:
         yield f"kept/: {counted(written.whole, 'record')} stay whole: cut, they would be read as another text"
     if uncut_sources(collection):
-        told = sorted({group.head.format.files.uncut for group in collection.groups} - {""})
-        yield f"{TEXTS}/: the texts of {', '.join(told)}, as lines of JSON: nothing can be cut in such files in place"
+        forms = sorted({group.head.format.files.uncut for group in collection.groups} - {""})
+        yield f"{TEXTS}/: the texts of {', '.join(forms)}, as lines of JSON: nothing can be cut in such files in place"
 
 
 def say_tagged(written: Rewritten) -> str:
@@ -227,10 +227,10 @@ def uncut_sources(collection: Collection) -> list[str]:
     return [entry.file.source for group in groups for entry in group.files]
 
 
-def _write_texts(found: FoundPassages, rows: pa.Table, mark: str, folder: Path) -> None:
+def _write_texts(passages: FoundPassages, rows: pa.Table, mark: str, folder: Path) -> None:
     folder.mkdir()
-    documents = replace(found.documents, rows=rows)
-    lines = ((key // FILE_RECORDS, f"{line}\n") for key, line in kept_lines(documents, found.tables, mark))
+    documents = replace(passages.documents, rows=rows)
+    lines = ((key // FILE_RECORDS, f"{line}\n") for key, line in kept_lines(documents, passages.tables, mark))
     for number, its_lines in groupby(chain([(0, "")], lines), key=itemgetter(0)):
         with (folder / name_texts(number)).open("w", encoding="utf-8") as file:
             file.writelines(line for _, line in its_lines)
@@ -241,21 +241,21 @@ def name_texts(number: int) -> str:
     return f"part-{number:05}.jsonl"
 
 
-def spell_header(inputs: Sequence[str], config: Config, told: Told, *, whole: int) -> str:
+def spell_header(inputs: Sequence[str], config: Config, summary: Told, *, whole: int) -> str:
     """Return the header: the inputs, the settings, what was found, how many records stay `whole`, bytes shuffled."""
     settings = settings_of(config) | {"passages": config.passages.model_dump()}
     paths = [str(Path(local_path(path)).absolute()) if is_local(path) else spell_bare(path) for path in inputs]
-    noted = {"found": told.counts(), "whole": whole, "shuffled_bytes": told.shuffled}
+    noted = {"found": summary.counts(), "whole": whole, "shuffled_bytes": summary.shuffled}
     return json.dumps({"inputs": paths, "settings": settings, **noted}, indent=1) + "\n"
 
 
-def tell(found: FoundPassages, source: Source) -> Told:
+def tell(passages: FoundPassages, source: Source) -> Told:
     """Return the facts of the summary from the embedded engine's result."""
-    tables, cuts = found.tables, found.repeats.cuts
+    tables, cuts = passages.tables, passages.repeats.cuts
     rejects = tables["rejects"]
     return Told(
-        documents=len(found.documents.rows),
-        tokens=len(found.documents.hashes.values),
+        documents=len(passages.documents.rows),
+        tokens=len(passages.documents.hashes.values),
         passages=len(tables["passages"]),
         occurrences=len(tables["occurrences"]),
         repeating=len(tables["repeating"]),
@@ -272,43 +272,43 @@ def tell(found: FoundPassages, source: Source) -> Told:
     )
 
 
-def summarise(told: Told, config: Config) -> Iterator[str]:
+def summarise(summary: Told, config: Config) -> Iterator[str]:
     """Yield the lines of the summary."""
-    settings, tokens = config.passages, told.tokens
-    of = "kept documents of the run" if told.of_run else "documents"
-    yield f"{of}: {told.documents:,}, {counted(tokens, 'token')}"
+    settings, tokens = config.passages, summary.tokens
+    of = "kept documents of the run" if summary.of_run else "documents"
+    yield f"{of}: {summary.documents:,}, {counted(tokens, 'token')}"
     where = "a document or more" if settings.within else "two documents or more"
     yield (
-        f"passages: {told.passages:,} of {counted(settings.min_tokens, 'token')} or more in {where},"
-        f" {counted(told.occurrences, 'occurrence')}"
+        f"passages: {summary.passages:,} of {counted(settings.min_tokens, 'token')} or more in {where},"
+        f" {counted(summary.occurrences, 'occurrence')}"
     )
     yield (
-        f"repeated: {counted(told.covered, 'token')}, {_share(told.covered, tokens)},"
-        f" in {counted(told.repeating, 'document')};"
-        f" {told.cut:,}, {_share(told.cut, tokens)}, can go with the first copy of each kept"
+        f"repeated: {counted(summary.covered, 'token')}, {_share(summary.covered, tokens)},"
+        f" in {counted(summary.repeating, 'document')};"
+        f" {summary.cut:,}, {_share(summary.cut, tokens)}, can go with the first copy of each kept"
     )
-    if told.allowed > told.cut:
-        yield f"in sentences with a token that stays: {counted(told.allowed - told.cut, 'token')}, not cut"
-    if told.second_copies:
-        yield f"second copies that stay: {counted(told.second_copies, 'window')}, of which no token may be cut"
-    if told.dropped:
+    if summary.allowed > summary.cut:
+        yield f"in sentences with a token that stays: {counted(summary.allowed - summary.cut, 'token')}, not cut"
+    if summary.second_copies:
+        yield f"second copies that stay: {counted(summary.second_copies, 'window')}, of which no token may be cut"
+    if summary.dropped:
         few = "without any token" if settings.min_left == 1 else f"with fewer than {settings.min_left:,} tokens"
-        yield f"dropped: {counted(told.dropped, 'document')} left {few}"
-    elif told.emptied:
-        yield f"left without any token, and written: {counted(told.emptied, 'document')} (passages.min_left: 0)"
-    if first := told.first_reject:
+        yield f"dropped: {counted(summary.dropped, 'document')} left {few}"
+    elif summary.emptied:
+        yield f"left without any token, and written: {counted(summary.emptied, 'document')} (passages.min_left: 0)"
+    if first := summary.first_reject:
         yield (
-            f"rejects, not read: {told.rejects:,}; the first: record {first['record']} of {first['source']}:"
+            f"rejects, not read: {summary.rejects:,}; the first: record {first['record']} of {first['source']}:"
             f" {first['reason']} ({first['detail']})"
         )
-    if told.shuffled is not None:
-        yield f"shuffled: {counted(told.shuffled, 'byte')}, {told.shuffled / max(tokens, 1):.1f} a token"
-    for row in told.shown:
+    if summary.shuffled is not None:
+        yield f"shuffled: {counted(summary.shuffled, 'byte')}, {summary.shuffled / max(tokens, 1):.1f} a token"
+    for row in summary.shown:
         text = " ".join(row["text"].split())
         text = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
         yield f"  {row['occurrences']:,} times, {row['tokens']:,} tokens: {text}"
-    if told.passages > len(told.shown) > 0:
-        yield f"  and {counted(told.passages - len(told.shown), 'more passage')}"
+    if summary.passages > len(summary.shown) > 0:
+        yield f"  and {counted(summary.passages - len(summary.shown), 'more passage')}"
 
 
 def _share(part: int, whole: int) -> str:

@@ -153,11 +153,11 @@ def _whole(documents: Documents, may_go: NDArray[np.bool_]) -> NDArray[np.bool_]
     """Return which tokens are of sentences of which every token may go."""
     offsets, goes = documents.hashes.offsets, np.zeros(len(may_go), np.bool_)
     for document in np.flatnonzero(np.diff(np.append(0, np.cumsum(may_go))[offsets])).tolist():
-        own = may_go[offsets[document] : offsets[document + 1]]
+        flags = may_go[offsets[document] : offsets[document + 1]]
         text = documents.rows["text"][document].as_py().encode()
-        begins = find_sentences(text, len(own), documents.ignore).tokens
-        sizes = np.diff(np.append(begins, len(own)))
-        goes[offsets[document] : offsets[document + 1]] = np.repeat(np.logical_and.reduceat(own, begins), sizes)
+        begins = find_sentences(text, len(flags), documents.ignore).tokens
+        sizes = np.diff(np.append(begins, len(flags)))
+        goes[offsets[document] : offsets[document + 1]] = np.repeat(np.logical_and.reduceat(flags, begins), sizes)
     return goes
 
 
@@ -171,15 +171,15 @@ def _counted_right(
     covered, cut = (np.diff(np.append(0, np.cumsum(flags))[offsets]) for flags in (windows.covered, is_cut))
     dropped = (cut > 0) & (sizes - cut < min_left)
     columns = zip(documents.rows["doc_id"].to_pylist(), sizes, covered, cut, dropped, strict=True)
-    expected = {doc_id: tuple(map(int, told)) for doc_id, *told in columns if told[1]}
+    expected = {doc_id: tuple(map(int, counts)) for doc_id, *counts in columns if counts[1]}
     names = ("tokens", "repeated", "cut", "dropped")
-    found = {row["doc_id"]: tuple(int(row[name]) for name in names) for row in tables["repeating"].to_pylist()}
-    broken = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+    stored = {row["doc_id"]: tuple(int(row[name]) for name in names) for row in tables["repeating"].to_pylist()}
+    broken = sorted(name for name in expected.keys() | stored.keys() if expected.get(name) != stored.get(name))
     begins, ends = _positions(documents, occurrences)
     before, is_known = np.append(0, np.cumsum(is_cut)), pc.is_in(occurrences["doc_id"], documents.rows["doc_id"])
     wrong = np.flatnonzero(before[ends] - before[begins] != occurrences["cut"].filter(is_known).to_numpy())
     broken += _named(documents, begins[wrong])
-    return _finding("the counts of every document and occurrence are right", f"{len(found):,} documents", broken)
+    return _finding("the counts of every document and occurrence are right", f"{len(stored):,} documents", broken)
 
 
 def _kept_right(documents: Documents, tables: dict[str, pa.Table], source: Source, path: str, whole: int) -> Finding:
@@ -190,16 +190,16 @@ def _kept_right(documents: Documents, tables: dict[str, pa.Table], source: Sourc
     """
     mark = hash_rows(*join_encoded([source.config.passages.replace.encode()]), ignore=documents.ignore).values
     expected = _list_left(documents, tables, source, mark)
-    found = _read_kept(source, path) if any(expected.values()) else {}
+    kept = _read_kept(source, path) if any(expected.values()) else {}
     broken: list[str] = []
     n_whole = 0
-    for name in sorted(expected.keys() | found.keys()):
-        some, again = expected.get(name, []), found.get(name, [])
-        if len(again) != len(some):
-            broken.append(f"{name}: {len(again):,} documents, expected {len(some):,}")
+    for name in sorted(expected.keys() | kept.keys()):
+        left, again = expected.get(name, []), kept.get(name, [])
+        if len(again) != len(left):
+            broken.append(f"{name}: {len(again):,} documents, expected {len(left):,}")
             continue
-        wrong = [one for one, tokens in zip(some, again, strict=True) if not _is_left(tokens, one.parts, mark)]
-        uncut = {one.doc_id for one, tokens in zip(some, again, strict=True) if np.array_equal(tokens, one.all)}
+        wrong = [one for one, tokens in zip(left, again, strict=True) if not _is_left(tokens, one.parts, mark)]
+        uncut = {one.doc_id for one, tokens in zip(left, again, strict=True) if np.array_equal(tokens, one.all)}
         n_whole += sum(one.doc_id in uncut for one in wrong)
         broken += [one.doc_id for one in wrong if n_whole > whole or one.doc_id not in uncut]
     amount, note = f"{sum(map(len, expected.values())):,} documents", f"{n_whole:,} could not be cut" if n_whole else ""
@@ -224,32 +224,32 @@ def _list_left(
     for row in tables["cuts"].sort_by([("doc_id", "ascending"), ("token", "ascending")]).to_pylist():
         cuts[row["doc_id"]] += [row["token"], row["token_end"]]
     apart, is_text = set(uncut_sources(source.collection)), source.config.output.kept == "jsonl"
-    found: dict[str, list[_Left]] = defaultdict(list)
+    by_file: dict[str, list[_Left]] = defaultdict(list)
     rows = zip(*(documents.rows[name].to_pylist() for name in ("doc_id", "source")), strict=True)
     for (low, high), (doc_id, name) in zip(pairwise(documents.hashes.offsets.tolist()), rows, strict=True):
         tokens = documents.hashes.values[low:high]
         parts = np.split(tokens, cuts.get(doc_id, []))[::2]
         if doc_id not in dropped and (any(map(len, parts)) or (len(mark) and len(parts) > 1)):
             key = TEXTS if is_text or name in apart else name.replace("://", "/")
-            found[key].append(_Left(doc_id, tokens, parts))
-    found[TEXTS].sort(key=lambda left: left.doc_id)  # lines of JSON are in no order if Spark wrote them
-    return found
+            by_file[key].append(_Left(doc_id, tokens, parts))
+    by_file[TEXTS].sort(key=lambda left: left.doc_id)  # lines of JSON are in no order if Spark wrote them
+    return by_file
 
 
 def _read_kept(source: Source, path: str) -> dict[str, list[Hashes]]:
     """Return the tokens of the documents of each kept file that have any, in order; those of texts by id, `TEXTS`."""
-    found: dict[str, list[Hashes]] = defaultdict(list)
+    by_file: dict[str, list[Hashes]] = defaultdict(list)
     config = source.config
     lines: list[dict[str, str]] = []
     for file in (Path(path, TEXTS), *([Path(path, "kept")] if config.output.kept == "jsonl" else [])):
         lines += [json.loads(line) for part in file.glob("*.jsonl") for line in part.read_bytes().splitlines()]
     texts = [line["text"].encode() for line in sorted(lines, key=itemgetter("id"))]
-    found[TEXTS] = _rows_of(hash_rows(*join_encoded(texts), ignore=config.tokens.ignored))
+    by_file[TEXTS] = _rows_of(hash_rows(*join_encoded(texts), ignore=config.tokens.ignored))
     if config.output.kept == AS_INPUT and set(source.collection.files):
         documents = _read_again(source, f"{path}/kept")
         for name, one in zip(documents.rows["source"].to_pylist(), _rows_of(documents.hashes), strict=True):
-            found[name].append(one)
-    return {name: full for name, some in found.items() if (full := [one for one in some if len(one)])}
+            by_file[name].append(one)
+    return {name: full for name, hashes in by_file.items() if (full := [one for one in hashes if len(one)])}
 
 
 def _tagged_right(documents: Documents, tables: dict[str, pa.Table], source: Source, path: str) -> list[Finding]:
@@ -257,9 +257,9 @@ def _tagged_right(documents: Documents, tables: dict[str, pa.Table], source: Sou
     with the spans of the tables, by writing them once more.
     """
     again = {(name, record): text for name, record, text in _texts_of(_read_again(source, f"{path}/tagged"))}
-    own = {(name.replace("://", "/"), record): text for name, record, text in _texts_of(documents)}
+    originals = {(name.replace("://", "/"), record): text for name, record, text in _texts_of(documents)}
     wrong = sorted(
-        f"{name}, record {record}" for (name, record), text in own.items() if again.get((name, record)) != text
+        f"{name}, record {record}" for (name, record), text in originals.items() if again.get((name, record)) != text
     )
 
     entries = [(group.head.format.kind, entry) for group in source.collection.groups for entry in group.files]
@@ -275,7 +275,7 @@ def _tagged_right(documents: Documents, tables: dict[str, pa.Table], source: Sou
             if not _is_same(Path(made, name), Path(path, name), kind, entry.compression)
         ]
     return [
-        _finding("the tagged collection has the texts of the inputs", f"{len(own):,} documents", wrong),
+        _finding("the tagged collection has the texts of the inputs", f"{len(originals):,} documents", wrong),
         _finding("every record has the spans of the tables", f"{len(entries):,} files", sorted(other)),
     ]
 
@@ -331,11 +331,11 @@ def _named(documents: Documents, tokens: NDArray[np.int64]) -> list[str]:
     """Return as many names as there are places among all tokens; the first three are the document and the token."""
     homes = np.searchsorted(documents.hashes.offsets, tokens[:3], "right") - 1
     names = documents.rows["doc_id"].take(pa.array(homes)).to_pylist()
-    told = [
+    labels = [
         f"{name}, token {token - documents.hashes.offsets[home]}"
         for name, home, token in zip(names, homes, tokens[:3], strict=True)
     ]
-    return told + [""] * (len(tokens) - len(told))
+    return labels + [""] * (len(tokens) - len(labels))
 
 
 def _finding(promise: str, amount: str, broken: list[str], note: str = "") -> Finding:

@@ -52,7 +52,7 @@ class Opened(NamedTuple):
     engine: Engine
     path: str
     config: Config
-    told: Told
+    summary: Told
 
 
 @contextmanager
@@ -77,13 +77,13 @@ def see_tables(path: str, spark: Any) -> Iterator[Engine]:  # noqa: ANN401 - a S
 
 def _see_here(path: str) -> DuckEngine:
     engine = DuckEngine(path, Database())
-    found = {name: sorted(Path(local_path(path), name).glob("[!._]*.parquet")) for name in PASSAGE_TABLES}
-    for name, files in found.items():
+    files_of = {name: sorted(Path(local_path(path), name).glob("[!._]*.parquet")) for name in PASSAGE_TABLES}
+    for name, files in files_of.items():
         if not files:
             raise UnfinishedRunError(f"{path}: has no table {name}; `nddup passages` did not finish: begin it again")
-    engine.shut([str(file) for files in found.values() for file in files])
+    engine.shut([str(file) for files in files_of.values() for file in files])
     with engine.reading():
-        for name, files in found.items():
+        for name, files in files_of.items():
             listed = ", ".join(as_literal(str(file)) for file in files)
             engine.connection.execute(f"CREATE VIEW {name} AS FROM read_parquet([{listed}])")
     return engine
@@ -110,12 +110,12 @@ def open_passages(path: str, *, master: str | None) -> Iterator[Opened | None]:
     try:
         header = load_object(files.read_text(f"{path}/{HEADER}"))
         config = read_stored(header["settings"], origin=f"{path}/{HEADER}")
-        told = Told(**header["found"], first_reject=None, shown=(), shuffled=header["shuffled_bytes"])
+        summary = Told(**header["found"], first_reject=None, shown=(), shuffled=header["shuffled_bytes"])
     except (ValueError, KeyError, TypeError) as error:
         raise OutputError(f"{path}/{HEADER}: is damaged, or of another version ({error!r})") from error
     with see_tables(path, spark) as engine:
-        first = engine.sql(FIRST_REJECT).to_pylist() if told.rejects else [None]
-        yield Opened(engine, path, config, told._replace(first_reject=first[0]))
+        first = engine.sql(FIRST_REJECT).to_pylist() if summary.rejects else [None]
+        yield Opened(engine, path, config, summary._replace(first_reject=first[0]))
 
 
 def rows_of(opened: Opened, *, passage: str | None, doc: str | None) -> dict[str, Any]:
@@ -131,22 +131,22 @@ def rows_of(opened: Opened, *, passage: str | None, doc: str | None) -> dict[str
     sql = opened.engine.sql
     if passage is not None:
         wanted = wanted_of([passage])
-        found = sql(ONE_PASSAGE, wanted=wanted).to_pylist()
-        if not found:
+        rows = sql(ONE_PASSAGE, wanted=wanted).to_pylist()
+        if not rows:
             raise ConfigError(f"--passage {passage}: no such passage in {opened.path}; `nddup show` lists the largest")
         places = sql(FIRST_PLACES.format(most=MOST_PLACES), wanted=wanted).to_pylist()
-        return {**found[0], "places": places}
+        return {**rows[0], "places": places}
     if doc is not None:
         wanted = wanted_of([doc])
-        found = sql(ONE_DOCUMENT, wanted=wanted).to_pylist()
-        if not found:
+        rows = sql(ONE_DOCUMENT, wanted=wanted).to_pylist()
+        if not rows:
             raise ConfigError(f"--doc {doc}: nothing of such a document is repeated in {opened.path}")
         places = sql(OWN_PLACES.format(most=MOST_PLACES), wanted=wanted).to_pylist()
         count = sql(OWN_COUNT, wanted=wanted).to_pylist()[0]["n"]
-        return {**found[0], "occurrences": count, "places": places}
+        return {**rows[0], "occurrences": count, "places": places}
     return {
         "path": opened.path,
-        **opened.told.counts(),
+        **opened.summary.counts(),
         "largest": sql(MOST_SAVING.format(most=LARGEST)).to_pylist(),
         "most_cut": sql(MOST_CUT.format(most=LARGEST)).to_pylist(),
     }
@@ -158,24 +158,24 @@ def show_passages(opened: Opened, *, passage: str | None, doc: str | None) -> st
     Raises:
         ConfigError: as `rows_of`.
     """
-    found = rows_of(opened, passage=passage, doc=doc)
+    facts = rows_of(opened, passage=passage, doc=doc)
     if passage is not None:
-        return _say_passage(found)
+        return _say_passage(facts)
     if doc is not None:
-        return _say_document(found)
-    lines = list(summarise(opened.told, opened.config))
-    if found["largest"]:
+        return _say_document(facts)
+    lines = list(summarise(opened.summary, opened.config))
+    if facts["largest"]:
         lines += ["passages by tokens saved", f"  {'passage':<32}  {'saved':>9}  {'tokens':>6}  {'times':>7}  text"]
     lines += [
         f"  {row['passage_id']}  {row['saved']:>9,}  {row['tokens']:>6,}  {row['occurrences']:>7,}"
         f"  {_excerpt(row['text'])}"
-        for row in found["largest"]
+        for row in facts["largest"]
     ]
-    if found["most_cut"]:
+    if facts["most_cut"]:
         lines += ["documents with most to cut", f"  {'cut':>9}  {'repeated':>9}  {'tokens':>9}  document"]
     lines += [
         f"  {row['cut']:>9,}  {row['repeated']:>9,}  {row['tokens']:>9,}  {one_line(row['doc_id'])}"
-        for row in found["most_cut"]
+        for row in facts["most_cut"]
     ]
     return "\n".join([*lines, f"one passage: nddup show {opened.path} --passage ID; one document: --doc ID", ""])
 

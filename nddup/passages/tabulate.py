@@ -71,12 +71,12 @@ class HashRecords:
     hashes: bool = True
     table: ClassVar[Table] = HASHED
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield HASHED, one batch per list of records."""
         del head
         kinds = [TYPES[column.type] for column in HASHED.columns[:-3]]
-        for some in found:
-            rows = [self._row_of(one) for one in some]
+        for records in lists:
+            rows = [self._row_of(one) for one in records]
             *values, texts = zip(*rows, strict=True)
             data, bounds = join_encoded(texts)
             hashed = hash_rows(data, bounds, ignore=self.ignore)
@@ -86,8 +86,10 @@ class HashRecords:
             sizes = pa.array(np.diff(hashed.offsets).astype(np.int32))
             if not self.hashes:
                 hashed = Ragged(np.zeros_like(hashed.offsets), np.empty(0, np.uint64))
-            lists = pa.ListArray.from_arrays(hashed.offsets.astype(np.int32), pa.array(hashed.values.view(np.int64)))
-            yield HASHED.batch([*columns, sizes, lists])
+            hash_lists = pa.ListArray.from_arrays(
+                hashed.offsets.astype(np.int32), pa.array(hashed.values.view(np.int64))
+            )
+            yield HASHED.batch([*columns, sizes, hash_lists])
 
     def _row_of(self, one: LocatedRecord) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any, bytes]:
         place, record = (one.source, one.split, one.seq), one.record
@@ -249,12 +251,12 @@ def _count_cut(hashes: Ragged, passages: Passages, cuts: Cuts) -> NDArray[np.int
 
 def _repeating(documents: Documents, cuts: Cuts, min_left: int) -> pa.Table:
     covered, cut = cuts.covered, cuts.cut
-    some = np.flatnonzero(covered)
+    places = np.flatnonzero(covered)
     sizes = np.diff(documents.hashes.offsets)
-    rows = documents.rows.select(["doc_id", "source", "record"]).take(pa.array(some))
+    rows = documents.rows.select(["doc_id", "source", "record"]).take(pa.array(places))
     dropped = (cut > 0) & (sizes - cut < min_left)
     for name, column in (("tokens", sizes), ("repeated", covered), ("cut", cut), ("dropped", dropped)):
-        rows = rows.append_column(name, pa.array(column[some]))
+        rows = rows.append_column(name, pa.array(column[places]))
     return rows.select(REPEATING.names).cast(REPEATING.arrow)
 
 
@@ -277,10 +279,10 @@ def _characters(documents: Documents, runs: Sequence[Runs]) -> list[tuple[NDArra
     bounds = np.searchsorted(document, np.arange(len(documents.rows) + 1))
     for low, texts in _blocks(documents):
         offsets = bounds[low : low + len(texts) + 1]
-        some = slice(int(offsets[0]), int(offsets[-1]))
-        if some.start < some.stop:
-            found = find_characters(texts, offsets - some.start, firsts[some], ends[some], documents.ignore)
-            begins[order[some]], stops[order[some]] = found
+        part = slice(int(offsets[0]), int(offsets[-1]))
+        if part.start < part.stop:
+            characters = find_characters(texts, offsets - part.start, firsts[part], ends[part], documents.ignore)
+            begins[order[part]], stops[order[part]] = characters
     cuts = np.cumsum([len(one) for one, _, _ in runs])[:-1]
     return list(zip(np.split(begins, cuts), np.split(stops, cuts), strict=True))
 
@@ -289,16 +291,16 @@ def _texts(
     documents: Documents, document: NDArray[np.int32], begins: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> list[str]:
     bounds = np.searchsorted(document, np.arange(len(documents.rows) + 1)).tolist()
-    found: list[str] = []
+    excerpts: list[str] = []
     for low, texts in _blocks(documents):
         for place, text in enumerate(texts, low):
             if bounds[place] < bounds[place + 1]:
                 whole = text.decode()
-                found += [
+                excerpts += [
                     whole[begins[run] : min(ends[run], begins[run] + EXCERPT)]
                     for run in range(bounds[place], bounds[place + 1])
                 ]
-    return found
+    return excerpts
 
 
 def _blocks(documents: Documents) -> Iterator[tuple[int, list[bytes]]]:
@@ -315,7 +317,7 @@ def kept_lines(documents: Documents, tables: Mapping[str, pa.Table], mark: str) 
     The line has its id, and its text with `mark` for each cut.
     """
     rows = zip(*(tables["cuts"][name].to_pylist() for name in ("doc_id", "char", "char_end")), strict=True)
-    cuts = {doc_id: [span[1:] for span in some] for doc_id, some in groupby(rows, key=itemgetter(0))}
+    cuts = {doc_id: [span[1:] for span in spans] for doc_id, spans in groupby(rows, key=itemgetter(0))}
     repeating = tables["repeating"]
     flags = zip(repeating["doc_id"].to_pylist(), repeating["dropped"].to_pylist(), strict=True)
     dropped = {doc_id for doc_id, is_dropped in flags if is_dropped}
@@ -336,10 +338,10 @@ def list_verdicts(documents: Documents, tables: Mapping[str, pa.Table]) -> pa.Ta
     rows = documents.rows.select(["doc_id", "source", "record"])
     repeating = tables["repeating"]
     gone = repeating["doc_id"].filter(repeating["dropped"])
-    told = rows.append_column(NAMES[0], pc.invert(pc.is_in(rows["doc_id"], gone.combine_chunks())))
+    verdicts = rows.append_column(NAMES[0], pc.invert(pc.is_in(rows["doc_id"], gone.combine_chunks())))
     for one, table in zip(SPANS, ("occurrences", "cuts"), strict=True):
-        told = told.append_column(one, _list_spans(rows["doc_id"], tables[table], one.type.value_type))
-    return told.drop_columns(["doc_id"])
+        verdicts = verdicts.append_column(one, _list_spans(rows["doc_id"], tables[table], one.type.value_type))
+    return verdicts.drop_columns(["doc_id"])
 
 
 def _list_spans(doc_ids: pa.ChunkedArray, rows: pa.Table, fields: pa.StructType) -> pa.ListArray:

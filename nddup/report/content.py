@@ -215,7 +215,7 @@ def find_families(clusters: pa.Table) -> list[Family]:
         ranks_of.setdefault(component, []).append(rank)
 
     members = clusters["members"].to_pylist()
-    found, left = [], MOST_EDGES
+    families, left = [], MOST_EDGES
     for component, ranks in ranks_of.items():
         if len(ranks) < 2:  # noqa: PLR2004 - one cluster is no family
             continue
@@ -225,8 +225,8 @@ def find_families(clusters: pa.Table) -> list[Family]:
         if most_edges > left:
             drawn, most_edges = [], 0
         left -= most_edges
-        found.append(Family(component, ranks, len(ids), drawn))
-    return found
+        families.append(Family(component, ranks, len(ids), drawn))
+    return families
 
 
 def find_nearest_sets(families: Iterable[Family], members: Sequence[Sequence[str]]) -> dict[int, tuple[int, int]]:
@@ -243,12 +243,12 @@ def find_nearest_sets(families: Iterable[Family], members: Sequence[Sequence[str
         >>> find_nearest_sets([Family("a", [0, 1, 2], 4, [])], [["a", "b", "c"], ["b", "d"], ["c", "d"]])
         {1: (0, 1), 2: (0, 1)}
     """
-    found: dict[int, tuple[int, int]] = {}
+    nearest: dict[int, tuple[int, int]] = {}
     left = MOST_COUNTED
     for family in families:
         # A document in n clusters takes n (n + 1) / 2 steps.
-        held = Counter(doc for rank in family.ranks for doc in members[rank])
-        steps = sum(count * (count + 1) // 2 for count in held.values())
+        memberships = Counter(doc for rank in family.ranks for doc in members[rank])
+        steps = sum(count * (count + 1) // 2 for count in memberships.values())
         if steps > left:
             continue
         left -= steps
@@ -257,7 +257,7 @@ def find_nearest_sets(families: Iterable[Family], members: Sequence[Sequence[str
         for rank in family.ranks:
             shared = Counter(other for doc in members[rank] for other in earlier.get(doc, ()))
             if shared:
-                found[rank] = max(shared.items(), key=lambda item: (item[1], -item[0]))
+                nearest[rank] = max(shared.items(), key=lambda item: (item[1], -item[0]))
             for doc in members[rank]:
                 earlier.setdefault(doc, []).append(rank)
-    return found
+    return nearest

@@ -110,8 +110,8 @@ def document_chunks(shown: AboutDocuments, stored: StoredTexts) -> Iterator[tupl
         numbers = near["overlap"].to_pylist(), _thousandths(near["resemblance"])
         nearest = _by_document(size, near, near["other"].to_pylist(), *numbers)
     for number, start in enumerate(range(0, size, DOCUMENTS_EACH)):
-        some = shown.documents.slice(start, DOCUMENTS_EACH)
-        rows, places = some.to_pydict(), slice(start, start + DOCUMENTS_EACH)
+        documents = shown.documents.slice(start, DOCUMENTS_EACH)
+        rows, places = documents.to_pydict(), slice(start, start + DOCUMENTS_EACH)
         texts = [stored.get(doc, NOT_STORED) for doc in rows["doc_id"]]
         yield (
             f"documents-{number}",
@@ -122,10 +122,10 @@ def document_chunks(shown: AboutDocuments, stored: StoredTexts) -> Iterator[tupl
                 "tokens": rows["n_tokens"],
                 "features": rows["n_features"],
                 "pairs": rows["pairs"],
-                "like": _thousandths(some["resemblance"]),
-                "lost": _lost(some["lost"]),
+                "like": _thousandths(documents["resemblance"]),
+                "lost": _lost(documents["lost"]),
                 "leader": rows["leader"],
-                "state": _states(some["reason"], some["kept"]),
+                "state": _states(documents["reason"], documents["kept"]),
                 "title": [title for _, _, title in texts],
                 "text": [[chunk, place] for chunk, place, _ in texts],
                 "clusters": ranks[places],
@@ -216,12 +216,12 @@ def family_chunks(shown: Content, families: Sequence[Family]) -> Iterator[tuple[
 def _nodes(
     family: Family, members: Sequence[Sequence[str]], described: dict[str, tuple[str | None, int]]
 ) -> list[list[Any]]:
-    held: dict[str, list[int]] = {doc: [] for doc in family.drawn}
+    places_of: dict[str, list[int]] = {doc: [] for doc in family.drawn}
     for place, rank in enumerate(family.ranks):
         for doc in members[rank]:
-            if doc in held:
-                held[doc].append(place)
-    return [[doc, *described.get(doc, (None, 0)), places] for doc, places in held.items()]
+            if doc in places_of:
+                places_of[doc].append(place)
+    return [[doc, *described.get(doc, (None, 0)), places] for doc, places in places_of.items()]
 
 
 def summarise(
@@ -386,13 +386,13 @@ def find_titles(texts: Sequence[str]) -> list[str]:
         ['Page 19', 'Home Search', 'A B']
     """
     lines = [[" ".join(words) for line in text[:LOOKED_AT].split("\n") if (words := line.split())] for text in texts]
-    held = Counter(line for of_one in lines for line in set(of_one))
+    counts = Counter(line for of_one in lines for line in set(of_one))
     common = max(COMMON, COMMON_SHARE * len(texts))
-    return [" ".join(_own(of_one, held, common) or of_one)[:TITLE] for of_one in lines]
+    return [" ".join(_own(of_one, counts, common) or of_one)[:TITLE] for of_one in lines]
 
 
-def _own(lines: Sequence[str], held: Mapping[str, int], common: float) -> Sequence[str]:
-    first = next((at for at, line in enumerate(lines) if held[line] <= common), len(lines))
+def _own(lines: Sequence[str], counts: Mapping[str, int], common: float) -> Sequence[str]:
+    first = next((at for at, line in enumerate(lines) if counts[line] <= common), len(lines))
     return lines[first:]
 
 
@@ -428,17 +428,17 @@ def _bounds(table: pa.Table, clusters: int) -> list[int]:
 def _texts(texts: pa.Table) -> tuple[StoredTexts, list[list[list[str]]]]:
     """Return chunk, row and title of each text by document, and the chunks of texts."""
     stored: StoredTexts = {}
-    found: list[list[list[str]]] = []
-    held = TEXTS_CHARACTERS
+    pieces: list[list[list[str]]] = []
+    characters = TEXTS_CHARACTERS
     titles = find_titles(texts["text"].to_pylist())
     for doc, text, title in zip(texts["doc_id"].to_pylist(), texts["text"].to_pylist(), titles, strict=True):
-        if held >= TEXTS_CHARACTERS:
-            found.append([])
-            held = 0
-        stored[doc] = (len(found) - 1, len(found[-1]), title)
-        found[-1].append([doc, text])
-        held += len(text)
-    return stored, found
+        if characters >= TEXTS_CHARACTERS:
+            pieces.append([])
+            characters = 0
+        stored[doc] = (len(pieces) - 1, len(pieces[-1]), title)
+        pieces[-1].append([doc, text])
+        characters += len(text)
+    return stored, pieces
 
 
 def _columns(shown: Content, listed: list[int], cells: list[int], stored: StoredTexts) -> dict[str, list[Any]]:
@@ -450,10 +450,10 @@ def _columns(shown: Content, listed: list[int], cells: list[int], stored: Stored
     """
     clusters = shown.clusters
     docs, urls = shown.listed["doc_id"].to_pylist(), shown.listed["url"].to_pylist()
-    held = np.flatnonzero(np.diff(listed))
+    filled = np.flatnonzero(np.diff(listed))
     longest = np.zeros(len(clusters), np.int64)
-    if len(held):
-        longest[held] = np.maximum.reduceat(shown.listed["n_tokens"].to_numpy(), np.array(listed)[held])
+    if len(filled):
+        longest[filled] = np.maximum.reduceat(shown.listed["n_tokens"].to_numpy(), np.array(listed)[filled])
 
     has_text, ranks = np.array([doc in stored for doc in docs], np.bool_), shown.listed["rank"].to_numpy()
     titles = [""] * len(clusters)

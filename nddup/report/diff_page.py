@@ -77,34 +77,35 @@ def choose_changes(engine: Engine) -> Changes:
     return Changes(engine.sql(EXAMPLES).to_pylist(), groups)
 
 
-def draw_changes(shown: Changes, told: Mapping[str, Any], why: Mapping[str, str]) -> str:
+def draw_changes(shown: Changes, difference: Mapping[str, Any], why: Mapping[str, str]) -> str:
     """Return the page.
 
     Args:
-        told: the runs and the counts of a diff, as `--json` prints them.
+        difference: the runs and the counts of a diff, as `--json` prints them.
         why: what each cause means.
     """
-    counts = told["counts"]
+    counts = difference["counts"]
     verdicts = f"<strong>{counts['verdicts']:,}</strong> {'verdict' if counts['verdicts'] == 1 else 'verdicts'} changed"
     body = BODY.format(
-        headline=verdicts if told["differs"] else "Nothing changed",
-        before=escape(told["before"]),
-        after=escape(told["after"]),
-        settings=_draw_settings(told),
-        numbers="".join(draw_number(name, f"{number:,}", note) for name, number, note in _list_numbers(told)),
-        causes=_draw_causes(shown.documents, told["causes"], why),
+        headline=verdicts if difference["differs"] else "Nothing changed",
+        before=escape(difference["before"]),
+        after=escape(difference["after"]),
+        settings=_draw_settings(difference),
+        numbers="".join(draw_number(name, f"{number:,}", note) for name, number, note in _list_numbers(difference)),
+        causes=_draw_causes(shown.documents, difference["causes"], why),
         groups="".join(
-            _draw_groups(name, heading, shown.groups[name], told[name], table) for name, heading, table in GROUPS
+            _draw_groups(name, heading, shown.groups[name], difference[name], table) for name, heading, table in GROUPS
         ),
     )
     return draw_page("What changed", body, LINKS, label="diff")
 
 
-def _draw_settings(told: Mapping[str, Any]) -> str:
-    versions = ", ".join(f"{row['name']} {row['before']} → {row['after']}" for row in told["versions"])
+def _draw_settings(difference: Mapping[str, Any]) -> str:
+    versions = ", ".join(f"{row['name']} {row['before']} → {row['after']}" for row in difference["versions"])
     noted = f'<p class="note">Versions: {escape(versions)}</p>' if versions else ""
     rows = [
-        [f"<code>{escape(row['name'])}</code>", _spell(row["before"]), _spell(row["after"])] for row in told["settings"]
+        [f"<code>{escape(row['name'])}</code>", _spell(row["before"]), _spell(row["after"])]
+        for row in difference["settings"]
     ]
     if not rows:
         return f'<div class="card"><p>No setting differs.</p>{noted}</div>'
@@ -118,8 +119,8 @@ def _spell(value: object) -> str:
     return f"<code>{escape(as_text(value))}</code>"
 
 
-def _list_numbers(told: Mapping[str, Any]) -> list[tuple[str, int, str]]:
-    counts = told["counts"]
+def _list_numbers(difference: Mapping[str, Any]) -> list[tuple[str, int, str]]:
+    counts = difference["counts"]
     return [
         ("documents added", counts["added"], ""),
         ("documents gone", counts["gone"], ""),
@@ -129,7 +130,7 @@ def _list_numbers(told: Mapping[str, Any]) -> list[tuple[str, int, str]]:
           f" {counts['other_original']:,} for another document")),
         ("pairs won", counts["won"], ""),
         ("pairs lost", counts["lost"], ""),
-        *((f"{name} changed", sum(told[name].values()), _list_kinds(told[name])) for name, *_ in GROUPS),
+        *((f"{name} changed", sum(difference[name].values()), _list_kinds(difference[name])) for name, *_ in GROUPS),
     ]  # fmt: skip
 
 
@@ -168,14 +169,14 @@ def _verdict(row: Row, when: str) -> str:
 def _draw_groups(name: str, heading: str, rows: Sequence[Row], counts: Mapping[str, int], table: str) -> str:
     drawn = []
     for kind, title in KINDS.items():
-        some = [row for row in rows if row["change"] == kind]
-        if not some:
+        of_kind = [row for row in rows if row["change"] == kind]
+        if not of_kind:
             continue
-        more = counts[kind] - len(some)
+        more = counts[kind] - len(of_kind)
         rest = f'<p class="note">and {more:,} more: the table <code>{table}</code></p>' if more else ""
         cells = [
             [f"<bdi>{escape(row['name'])}</bdi>", *(f"{row[one]:,}" for one in ("before", "after", "came", "went"))]
-            for row in some
+            for row in of_kind
         ]
         listed = _table(f"{heading}: {title}", ("Name", "Before", "After", "Came", "Went"), cells, numbers=True)
         drawn.append(f'<section class="card"><h3>{title}: {counts[kind]:,}</h3>{listed}{rest}</section>\n')

@@ -307,11 +307,11 @@ def place_removals(run: FinishedRun) -> str:
     from nddup.settings.load import read_stored  # noqa: PLC0415 - loads all settings
 
     config = read_stored(run.metrics.settings, origin="metrics.json")
-    told = TOLD.format(holds=", ".join(f"{text} AS is_{name}" for name, text in _conditions(config).items()))
-    held = [f"CASE WHEN is_{name} THEN '{name}' END" for name in RISKS if name != "rest"]
-    risks = f"concat_ws(' ', {', '.join(held)})"
-    stratum = f"coalesce({', '.join(held)}, 'rest')"
-    return f"SELECT t.*, {stratum} AS stratum, {risks} AS risks FROM ({told}) AS t"  # noqa: S608 - own names
+    removals = TOLD.format(holds=", ".join(f"{text} AS is_{name}" for name, text in _conditions(config).items()))
+    cases = [f"CASE WHEN is_{name} THEN '{name}' END" for name in RISKS if name != "rest"]
+    risks = f"concat_ws(' ', {', '.join(cases)})"
+    stratum = f"coalesce({', '.join(cases)}, 'rest')"
+    return f"SELECT t.*, {stratum} AS stratum, {risks} AS risks FROM ({removals}) AS t"  # noqa: S608 - own names
 
 
 def _conditions(config: Config) -> dict[str, str]:
@@ -330,7 +330,7 @@ def _conditions(config: Config) -> dict[str, str]:
     is_close = "false"
     if decisive is not None and decisive.name == "resemblance":
         is_close = f"r.resemblance < {decisive.threshold + CLOSE!r}"
-    found = {
+    conditions = {
         "label": " OR ".join(differ),
         "score": " OR ".join(worse),
         "shorter": "o.n_tokens < d.n_tokens",
@@ -339,7 +339,7 @@ def _conditions(config: Config) -> dict[str, str]:
         "older": "o.date < d.date",
         "newer": "o.date > d.date",
     }
-    return {name: f"coalesce({text or 'false'}, false)" for name, text in found.items()}
+    return {name: f"coalesce({text or 'false'}, false)" for name, text in conditions.items()}
 
 
 def _differ(one: str, other: str) -> str:
@@ -421,11 +421,11 @@ def ask_disagreements(run: FinishedRun) -> list[dict[str, Any]] | None:
     columns = run.metrics.settings["keep"].get("ledger")
     if not columns:
         return None
-    found = []
+    disagreements = []
     for column in columns:
         counts = run.sql(COUNTS.format(**_asked(run, column))).to_pylist()[0]
-        found.append({"column": column, **counts, "largest": first_disagreements(run, column)})
-    return found
+        disagreements.append({"column": column, **counts, "largest": first_disagreements(run, column)})
+    return disagreements
 
 
 def show_disagreements(run: FinishedRun, column: str) -> str:
@@ -435,23 +435,23 @@ def show_disagreements(run: FinishedRun, column: str) -> str:
         NddupError: if the run does not store the column.
     """
     asked = _asked(run, column)
-    found = run.sql(COUNTS.format(**asked)).to_pylist()[0]
+    counts = run.sql(COUNTS.format(**asked)).to_pylist()[0]
     families = run.sql(FAMILIES).to_pylist()[0]["n"]
-    text = f"{found['families']:,} of {families:,} families of more than one document"
-    lines = [f"{text} differ in {one_line(column)}, with {counted(found['documents'], 'document')} together"]
+    text = f"{counts['families']:,} of {families:,} families of more than one document"
+    lines = [f"{text} differ in {one_line(column)}, with {counted(counts['documents'], 'document')} together"]
     lines += [spell_family(family) for family in first_disagreements(run, column)]
-    lines += ["  all of them: --csv"] if found["families"] else []
+    lines += ["  all of them: --csv"] if counts["families"] else []
     return "\n".join([*lines, ""])
 
 
 def first_disagreements(run: FinishedRun, column: str) -> list[dict[str, Any]]:
     """Return the largest families that differ: `family`, `documents`, `many` values, and the first `values`."""
-    found: dict[str, dict[str, Any]] = {}
+    families: dict[str, dict[str, Any]] = {}
     for row in run.sql(FIRST_VALUES.format(**_asked(run, column))).to_pylist():
         family = {name: row[name] for name in ("family", "documents", "many")} | {"values": []}
-        values: list[Any] = found.setdefault(row["family"], family)["values"]
+        values: list[Any] = families.setdefault(row["family"], family)["values"]
         values.append({"value": row["value"], "documents": row["n"]})
-    return list(found.values())
+    return list(families.values())
 
 
 def spell_family(family: dict[str, Any]) -> str:

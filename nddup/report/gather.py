@@ -350,12 +350,12 @@ def find_weakest(engine: Engine, members: pa.Table) -> pa.Table:
     parts = others["part"].to_numpy()
     later = np.searchsorted(parts, parts, side="right") - np.arange(1, len(parts) + 1)
     starts = np.append(np.unique(np.cumsum(later) // PAIRS_AT_ONCE, return_index=True)[1], len(parts)).tolist()
-    found = [
+    tables = [
         engine.sql(ASK_WEAKEST, wanted=others.slice(low, high - low), others=others, numbered=numbered).cast(WEAKEST)
         for low, high in pairwise(starts)
     ]
     counted = [("pairs", "sum"), ("estimated", "sum"), ("least", "min")]
-    whole = pa.concat_tables([WEAKEST.empty_table(), *found]).group_by("rank").aggregate(counted)
+    whole = pa.concat_tables([WEAKEST.empty_table(), *tables]).group_by("rank").aggregate(counted)
     return whole.rename_columns(WEAKEST.names).sort_by("rank")
 
 
@@ -470,8 +470,8 @@ def _share_out(sizes: list[tuple[int, int]]) -> tuple[int, int]:
         return int((np.minimum(size, each) * shown).sum())
 
     def paired(each: int) -> int:
-        held = np.minimum(size, each)
-        return int((held * (held - 1) // 2 * shown).sum())
+        drawn = np.minimum(size, each)
+        return int((drawn * (drawn - 1) // 2 * shown).sum())
 
     listed_each = next((each for each in range(LISTED_EACH, 2, -1) if listed(each) <= MOST_LISTED), 2)
     matrix_each = next((each for each in range(MATRIX_EACH, 2, -1) if paired(each) <= MOST_CELLS), 2)
@@ -494,11 +494,11 @@ def _asked_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table, text
 
 
 def _read_again(run: FinishedRun, missing: Places, find_texts: FindTexts) -> pa.Table:
-    found = find_texts(missing).sort_by("doc_id").cast(TEXTS)
-    if len(found) < len(missing):
-        lost = sorted(missing.keys() - set(found["doc_id"].to_pylist()))
+    texts = find_texts(missing).sort_by("doc_id").cast(TEXTS)
+    if len(texts) < len(missing):
+        lost = sorted(missing.keys() - set(texts["doc_id"].to_pylist()))
         raise NddupError(f"the inputs of {run.path} no longer hold document {lost[0]}; run the job again")
-    return found
+    return texts
 
 
 def _counted(answer: pa.Table) -> list[tuple[Any, int]]:

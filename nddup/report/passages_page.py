@@ -117,7 +117,7 @@ def wanted_of(ids: Iterable[str]) -> pa.Table:
 
 
 def draw_passages(
-    shown: Shown, of: int, texts: Mapping[str, str], numbers: Sequence[tuple[str, str, str]], told: Sequence[str]
+    shown: Shown, of: int, texts: Mapping[str, str], numbers: Sequence[tuple[str, str, str]], paragraphs: Sequence[str]
 ) -> str:
     """Return the page.
 
@@ -125,7 +125,7 @@ def draw_passages(
         of: how many passages there are in all.
         texts: at least those of the shown documents.
         numbers: name, value and note of the numbers on top.
-        told: further paragraphs at the top.
+        paragraphs: further paragraphs at the top.
     """
     about = "Tokens of its places that can be cut with the first copy kept. Passages that overlap share tokens."
     if of > len(shown.passages):
@@ -133,7 +133,7 @@ def draw_passages(
     none = '<p class="empty">None.</p>'
     body = BODY.format(
         numbers="".join(draw_number(*number) for number in numbers),
-        told="".join(f'<p class="note">{escape(line[:1].upper() + line[1:])}</p>' for line in told),
+        told="".join(f'<p class="note">{escape(line[:1].upper() + line[1:])}</p>' for line in paragraphs),
         about_passages=about,
         passages="".join(map(_draw_passage, shown.passages)) or none,
         documents="".join(_draw_document(row, texts[row["doc_id"]]) for row in shown.documents) or none,

@@ -68,96 +68,96 @@ def _why_removed(removed: int, forced: int) -> str:
 def notes(metrics: RunMetrics) -> list[str]:
     """Return a sentence for everything that was left out, cut, replaced or without effect; empty if nothing was."""
     pairs, clusters, texts = metrics.stages.pairs, metrics.stages.clusters, metrics.stages.texts
-    found = _ignored_notes(ignored_of(metrics.settings))
-    found += _short_notes(metrics.stages.sketch.median_tokens or 0, metrics.settings)
-    found += [*_sketch_notes(metrics.stages.sketch), *_document_notes(metrics)]
+    sentences = _ignored_notes(ignored_of(metrics.settings))
+    sentences += _short_notes(metrics.stages.sketch.median_tokens or 0, metrics.settings)
+    sentences += [*_sketch_notes(metrics.stages.sketch), *_document_notes(metrics)]
     limit = metrics.settings["input"].get("limit")
     if limit is not None and metrics.records >= limit:
-        found.insert(0, f"a first try: reading stopped after {counted(limit, 'record')} (input.limit)")
+        sentences.insert(0, f"a first try: reading stopped after {counted(limit, 'record')} (input.limit)")
 
     if pairs.edits and pairs.edits.bounded:
-        found.append(
+        sentences.append(
             f"by a lower bound were compared {counted(pairs.edits.bounded, 'pair')} of long texts: of these,"
             f" {pairs.edits.bounded_unconfirmed:,} not confirmed, which may be near-duplicates"
         )
 
     if clusters.pairs_below_support:
-        found.append(
+        sentences.append(
             f"{counted(clusters.pairs_below_support, 'pair', 'share')} fewer features than clusters.support: in no"
             " cluster together"
         )
     if clusters.fpgrowth_components:
         others = clusters.components - clusters.fpgrowth_components
-        found.append(
+        sentences.append(
             f"FP-Growth mined {counted(clusters.fpgrowth_components, 'component')}, the pivot miner {others:,} that are"
             " larger or too many for it (clusters.miner, clusters.fpgrowth_limit)"
         )
     if clusters.covered_components:
-        found.append(
+        sentences.append(
             f"{counted(clusters.covered_components, 'connected group', 'have')} too many sets to list all: covered by"
             f" {clusters.covered_clusters:,}, every pair in one of them"
         )
     if clusters.led_clusters:
-        found.append(
+        sentences.append(
             f"{counted(clusters.led_clusters, 'cluster')} around leaders, of families too large for all their sets:"
             " every document with a near-duplicate is in one"
         )
     if clusters.led_components:
-        found.append(
+        sentences.append(
             f"{counted(clusters.led_components, 'component', 'have')} more pairs than pairs.max_edges: of these,"
             f" pairs of two documents that do not lead are not listed, at most {clusters.unlisted_pairs:,}"
         )
 
     keep = metrics.stages.keep
     for counts, what in ((keep.without_value, "no"), (keep.unparsable, "no number as")):
-        found += [
+        sentences += [
             f"keep.policy: {counted(n, 'document', 'have')} {what} {path}: they come last" for path, n in counts.items()
         ]
-    found += _keep_notes(keep, metrics.stages.pairs.limited)
+    sentences += _keep_notes(keep, metrics.stages.pairs.limited)
     if texts and texts.beyond_files:
-        found.append(
+        sentences.append(
             f"{counted(texts.beyond_files, 'cluster')} chosen for the report, in files beyond output.texts_read: shown"
             " without texts"
         )
-    return found + say_idle(metrics.settings) + (metrics.unused or [])
+    return sentences + say_idle(metrics.settings) + (metrics.unused or [])
 
 
 def _sketch_notes(sketch: SketchMetrics) -> list[str]:
-    found = []
+    sentences = []
     if sketch.skipped_files:
-        told = count_reasons(file.why for file in sketch.skipped_files)
-        found.append(f"{_files(len(sketch.skipped_files))} skipped ({told}), listed in metrics.json")
+        reasons = count_reasons(file.why for file in sketch.skipped_files)
+        sentences.append(f"{_files(len(sketch.skipped_files))} skipped ({reasons}), listed in metrics.json")
     if sketch.unread_files:
-        found += _unread_notes(sketch)
+        sentences += _unread_notes(sketch)
     if sketch.changed_files:
         names = ", ".join(sketch.changed_names[:NAMED_FILES]) + (", …" if sketch.changed_files > NAMED_FILES else "")
-        found.append(
+        sentences.append(
             f"{_files(sketch.changed_files)} changed while the run read them ({names}): the tables may mix two states;"
             " run again with --overwrite"
         )
     if sketch.respelled_names:
-        found.append(
+        sentences.append(
             f"{_files(sketch.respelled_names)} with names that are not UTF-8: in source, % and two digits stand for"
             " each such byte"
         )
     if sketch.made_up_ids:
-        found.append(f"{counted(sketch.made_up_ids, 'document')} without an id: named file#record")
+        sentences.append(f"{counted(sketch.made_up_ids, 'document')} without an id: named file#record")
     if sketch.renamed_ids:
-        found.append(
+        sentences.append(
             f"{counted(sketch.renamed_ids, 'document', 'have')} an id that an earlier record of other content has:"
             " named file#record; set input.id to a column that no two records share, input.id_prefix=source where"
             " ids restart in each file, or leave these names"
         )
-    found += [*_encoding_notes(sketch), *_frame_notes(sketch.framed_hosts)]
+    sentences += [*_encoding_notes(sketch), *_frame_notes(sketch.framed_hosts)]
     if sketch.left_out_shingles:
-        found.append(
+        sentences.append(
             f"left out: {counted(sketch.left_out_shingles, 'shingle')} in more documents than"
             " pairs.max_document_frequency"
         )
     if sketch.lexicon:
         terms, words = sketch.lexicon.terms, sketch.lexicon.counted
-        found.append(f"{terms:,} of {words:,} words of the collection are in the lexicon")
-    return found
+        sentences.append(f"{terms:,} of {words:,} words of the collection are in the lexicon")
+    return sentences
 
 
 def _frame_notes(hosts: Sequence[FramedHost]) -> list[str]:
@@ -173,29 +173,29 @@ def _frame_notes(hosts: Sequence[FramedHost]) -> list[str]:
 
 def _encoding_notes(sketch: SketchMetrics) -> list[str]:
     """Return notes on records whose bytes may not be the text that was read."""
-    found = []
+    sentences = []
     if sketch.undecodable_records:
-        found.append(
+        sentences.append(
             f"{counted(sketch.undecodable_records, 'record', 'hold')} bytes that are no text:"
             f" {counted(sketch.undecodable_places, 'byte')} became U+FFFD; input.charset names another encoding"
         )
     if sketch.unread_records:
         parts = f", {counted(sketch.unread_parts, 'part')} such as attachments" if sketch.unread_parts else ""
-        found.append(
+        sentences.append(
             f"{counted(sketch.unread_records, 'document', 'hold')} what was not read:"
             f" {counted(sketch.unread_bytes, 'byte')}{parts}; `documents` says which"
         )
     if sketch.guessed_records:
-        found.append(
+        sentences.append(
             f"the encoding of {counted(sketch.guessed_records, 'record')} is a guess ({_names(sketch.guessed_files)}):"
             " nothing declares it, and a wrong one makes garbage; set input.charset"
         )
     if sketch.inside_records:
-        found.append(
+        sentences.append(
             f"in {counted(sketch.inside_records, 'text')} a page begins after other words"
             f" ({_names(sketch.inside_files)}): tags are removed, scripts stay; input.markup=html reads all as pages"
         )
-    return found
+    return sentences
 
 
 def _names(files: list[CountedFile]) -> str:
@@ -218,43 +218,43 @@ def _unread_notes(sketch: SketchMetrics) -> list[str]:
 
 
 def _document_notes(metrics: RunMetrics) -> list[str]:
-    found = []
+    sentences = []
     if not metrics.rows["documents"]:
-        found.append("no record became a document; `nddup inspect INPUT` shows how each file is read")
+        sentences.append("no record became a document; `nddup inspect INPUT` shows how each file is read")
     if metrics.empty_sketches:
-        found.append(
+        sentences.append(
             f"{counted(metrics.empty_sketches, 'document')} without words to compare: in no pair; of equal contents"
             " one is kept"
         )
     if metrics.below_count:
-        found.append(
+        sentences.append(
             f"{counted(metrics.below_count, 'document', 'have')} fewer features than the count asks: kept, in no pair"
         )
-    return found
+    return sentences
 
 
 def _keep_notes(keep: KeepMetrics, limited: int) -> list[str]:
-    found = []
+    sentences = []
     if keep.forced_kept or keep.forced_removed or keep.forced_unknown:
         unknown = f"; ids that are no document: {keep.forced_unknown:,}" if keep.forced_unknown else ""
         unknown += f" ({name_some(keep.forced_unknown_ids, keep.forced_unknown)})" if keep.forced_unknown_ids else ""
         kept = counted(keep.forced_kept, "document")
-        found.append(f"keep.force: {kept} kept, {keep.forced_removed:,} removed{unknown}")
+        sentences.append(f"keep.force: {kept} kept, {keep.forced_removed:,} removed{unknown}")
     if keep.prefer_idle:
-        found.append(f"keep.prefer matches no source of a document: {name_some(keep.prefer_idle)}")
+        sentences.append(f"keep.prefer matches no source of a document: {name_some(keep.prefer_idle)}")
     if keep.listed_idle:
         idle = counted(len(keep.listed_idle), "listed value")
-        found.append(f"keep.policy: {idle} of no document: {name_some(keep.listed_idle)}")
+        sentences.append(f"keep.policy: {idle} of no document: {name_some(keep.listed_idle)}")
     if keep.kept_pairs:
-        found.append(
+        sentences.append(
             f"both documents of {counted(keep.kept_pairs, 'pair')} are kept, as keep.force and keep.max_lost ask"
         )
     if limited:
-        found.append(
+        sentences.append(
             f"compared with few kept ones: {counted(limited, 'distinct text')} in components of more pairs than"
             " pairs.max_edges: more may be kept than keep.max_lost asks"
         )
-    return found
+    return sentences
 
 
 def _ignored_notes(ignored: Sequence[str]) -> list[str]:
@@ -269,10 +269,10 @@ def _short_notes(median: int, settings: Mapping[str, Any]) -> list[str]:
     is_asked = pairs["measure"] == "resemblance" and pairs.get("confirm") != "edit" and shingle["unit"] == "word"
     if not 0 < median < SHORT or length == 1 or not is_asked or settings["sketch"]["kind"] not in SHINGLES_OF:
         return []
-    found = share_of_changes_found(median, length, pairs["threshold"])
+    share = share_of_changes_found(median, length, pairs["threshold"])
     text = (
         f"the median document has {counted(median, 'token')}: of pairs of such texts that differ in one word,"
-        f" {found:.0%} are found with shingles of {length} words; --config short is made for them"
+        f" {share:.0%} are found with shingles of {length} words; --config short is made for them"
     )
     return [text]
 
@@ -285,11 +285,11 @@ def share_of_changes_found(tokens: int, length: int, threshold: float) -> float:
         (0.2, 0.13)
     """
     shingles = max(tokens - length + 1, 1)
-    found = 0
+    total = 0
     for place in range(tokens):
         changed = min(place, shingles - 1) - max(place - length + 1, 0) + 1
-        found += shingles - changed >= threshold * (shingles + changed)
-    return found / tokens
+        total += shingles - changed >= threshold * (shingles + changed)
+    return total / tokens
 
 
 def _confirmed(metrics: RunMetrics) -> str:

@@ -123,10 +123,10 @@ class BucketPlace:
             raise
         except OSError as error:
             try:
-                found = self.read_commit(name)
+                stored = self.read_commit(name)
             except OSError:
                 raise UnknownOutcome(error.errno or errno.EIO, str(error.strerror or error)) from error
-            if found != data:
+            if stored != data:
                 raise FileExistsError(name) from error
 
     def write_draft(self, name: str, data: bytes) -> None:
@@ -178,16 +178,16 @@ class BucketPlace:
 
     def segments(self) -> dict[str, StoredFolder]:
         """As `Place.segments`."""
-        found: dict[str, StoredFolder] = {}
+        folders: dict[str, StoredFolder] = {}
         with as_os_error():
             files = self._files.find(self._at(SEGMENTS), detail=True)
         for path, info in files.items():
             name, _, file = str(path).removeprefix(self._at(SEGMENTS, "")).partition("/")
             if not file:  # an object that represents a folder
                 continue
-            before = found.get(name, StoredFolder(0.0, 0))
-            found[name] = StoredFolder(max(before.time, time_in(info)), before.size + int(info["size"] or 0))
-        return found
+            before = folders.get(name, StoredFolder(0.0, 0))
+            folders[name] = StoredFolder(max(before.time, time_in(info)), before.size + int(info["size"] or 0))
+        return folders
 
     def sizes(self, segment: str) -> dict[str, int]:
         """As `Place.sizes`."""

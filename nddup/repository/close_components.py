@@ -110,16 +110,16 @@ def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
         matches, led = pair_families(matches, nodes, rule, rule.limits, workers, known)
     if known is not None:
         matches = known.confirm(matches, workers).matches
-    pairs, found = engine.list_pairs(matches, nodes, config)
-    paired = engine.Paired(pairs, nodes, matches, led, {}, found)
+    pairs, graph = engine.list_pairs(matches, nodes, config)
+    paired = engine.Paired(pairs, nodes, matches, led, {}, graph)
     clustered = engine.cluster(paired, config, workers)
     keep = engine.keep(paired, clustered, config).keep
 
-    own = np.arange(len(nodes.node), dtype=np.int32)
+    rows = np.arange(len(nodes.node), dtype=np.int32)
     # Around leaders, pairs of two documents that do not lead are left out, but these may connect a component: use all
     # pairs. And all candidates: how many a family has decides whether leaders stand for it.
-    links = np.concatenate([whole.ends, np.stack([nodes.node, own], axis=1)]).astype(np.int32)
-    components = label_components(links, nodes=len(own)).ordinals.astype(np.int64)
+    links = np.concatenate([whole.ends, np.stack([nodes.node, rows], axis=1)]).astype(np.int32)
+    components = label_components(links, nodes=len(rows)).ordinals.astype(np.int64)
     ids = one_chunk(nodes.ids)
 
     def of_ids(column: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -177,14 +177,14 @@ def _as_matches(scope: Scope, nodes: Nodes, *, is_exact: bool) -> Matches:
     by_place = np.lexsort((ends[1], ends[0]))
     other = {one: other for pair in DIRECTED.items() for one, other in (pair, pair[::-1])}
 
-    def told(name: str) -> NDArray[np.generic]:
-        own, turned = (edges[column].to_numpy(zero_copy_only=False) for column in (name, other.get(name, name)))
-        return np.asarray(np.where(is_turned, turned, own)[by_place])
+    def column_of(name: str) -> NDArray[np.generic]:
+        values, turned = (edges[column].to_numpy(zero_copy_only=False) for column in (name, other.get(name, name)))
+        return np.asarray(np.where(is_turned, turned, values)[by_place])
 
     return Matches(
         ends[0, by_place],
         ends[1, by_place],
-        {column.name: told(column.name) for column in LIKENESS},
+        {column.name: column_of(column.name) for column in LIKENESS},
         np.empty((0, 2), np.int32),
         common=edges["common"].to_numpy()[by_place].astype(np.int32) if is_exact else None,
     )
@@ -218,11 +218,11 @@ def total(digests: Iterable[int]) -> int:
 
 def totals_by(digests: list[int], groups: NDArray[np.int64]) -> dict[int, tuple[int, int]]:
     """Return the number of rows and the digest of each group of rows."""
-    found: dict[int, tuple[int, int]] = {}
+    totals: dict[int, tuple[int, int]] = {}
     for digest, group in zip(digests, groups.tolist(), strict=True):
-        rows, before = found.get(group, (0, 0))
-        found[group] = rows + 1, (before + digest) % MODULUS
-    return found
+        rows, before = totals.get(group, (0, 0))
+        totals[group] = rows + 1, (before + digest) % MODULUS
+    return totals
 
 
 def spell(number: int) -> str:
@@ -268,16 +268,16 @@ def make_totals(closed: Closed, first: int) -> tuple[Totals, pa.Table]:
     """
     documents = {"documents": closed.documents, "keep": closed.keep}
     sizes = np.bincount(closed.components)
-    found: dict[str, tuple[int, int]] = {}
+    totals: dict[str, tuple[int, int]] = {}
     rows = []
     for name in COLUMNS:
         table, components = (documents[name], closed.components) if name in documents else closed.results[name]
         digests = row_digests(table, name)
-        found[name] = len(digests), total(digests)
+        totals[name] = len(digests), total(digests)
         for component, (count, digest) in totals_by(digests, components).items():
             if sizes[component] > 1:
                 rows.append((component + first, name, count, digest.to_bytes(BYTES, "little")))
-    return Totals(found), table_of(DIGESTS, rows)
+    return Totals(totals), table_of(DIGESTS, rows)
 
 
 def replaced_totals(stored: pa.Table, old: pa.Table) -> Totals:
@@ -286,19 +286,19 @@ def replaced_totals(stored: pa.Table, old: pa.Table) -> Totals:
     Args:
         old: STATE of their documents, each with its `doc_id`.
     """
-    found = dict.fromkeys(COLUMNS, (0, 0))
+    totals = dict.fromkeys(COLUMNS, (0, 0))
     for name, count, digest in zip(*(stored[column].to_pylist() for column in DIGESTS.names[1:]), strict=True):
-        rows, before = found[name]
-        found[name] = rows + count, (before + int.from_bytes(digest, "little")) % MODULUS
+        rows, before = totals[name]
+        totals[name] = rows + count, (before + int.from_bytes(digest, "little")) % MODULUS
 
     of_document = old["component_key"].to_numpy()
     known, counts = np.unique(of_document, return_counts=True)
     alone = old.filter(pa.array(np.isin(of_document, known[counts == 1])))
     for name in ("documents", "keep"):
         digests = row_digests(alone, name)
-        rows, before = found[name]
-        found[name] = rows + len(digests), (before + total(digests)) % MODULUS
-    return Totals(found)
+        rows, before = totals[name]
+        totals[name] = rows + len(digests), (before + total(digests)) % MODULUS
+    return Totals(totals)
 
 
 def tables_totals(tables: Mapping[str, pa.Table]) -> dict[str, tuple[int, str]]:

@@ -131,10 +131,10 @@ def versions_in(repo: Place) -> list[int]:
         raise NotARunError(f"{repo}: is not a repository of nddup (it has no {COMMITS}/)") from error
     except OSError as error:
         raise OutputError(f"{repo}: cannot be read ({error.strerror or error})") from error
-    found = sorted(int(number[1]) for name in names if (number := VERSION.fullmatch(name)))
-    if not found:
+    versions = sorted(int(number[1]) for name in names if (number := VERSION.fullmatch(name)))
+    if not versions:
         raise NotARunError(f"{repo}: is not a repository of nddup (it has no version)")
-    return found
+    return versions
 
 
 def read_commit(repo: Place, version: int | None = None) -> Commit:
@@ -143,14 +143,14 @@ def read_commit(repo: Place, version: int | None = None) -> Commit:
     Raises:
         OutputError: if it does not exist, or its file cannot be read or is damaged.
     """
-    found = versions_in(repo)
-    chosen = found[-1] if version is None else version
-    if chosen not in found:
-        raise OutputError(f"{repo}: has no version {chosen}; there are {found[0]} to {found[-1]}")
+    versions = versions_in(repo)
+    chosen = versions[-1] if version is None else version
+    if chosen not in versions:
+        raise OutputError(f"{repo}: has no version {chosen}; there are {versions[0]} to {versions[-1]}")
     try:
         value = json.loads(repo.read_commit(f"{chosen}.json"))
-        said = value.pop("digest", None)  # an earlier version wrote none
-        if said is not None and said != digest(value):
+        stored = value.pop("digest", None)  # an earlier version wrote none
+        if stored is not None and stored != digest(value):
             raise ValueError("its digest differs")  # noqa: TRY301 - as a file that is no JSON
         commit = _form().validate_python(value)
     except OSError as error:

@@ -114,8 +114,8 @@ class Identity:
 
     def on(self, caller: Config | None) -> Self:
         """Return the same identity, computing as the settings of a caller say: engine, memory, processes and Spark."""
-        own = {} if caller is None else {name: getattr(caller, name) for name in CALLERS}
-        return replace(self, config=self.config.model_copy(update=own))
+        settings = {} if caller is None else {name: getattr(caller, name) for name in CALLERS}
+        return replace(self, config=self.config.model_copy(update=settings))
 
     def proof(self) -> str:
         """Return the SHA-256 of the sketches of `TEXTS`, as hex."""
@@ -151,15 +151,15 @@ class Identity:
         """
         require_format(note, repo=repo)
         config = read_stored(note["settings"], origin=repo)
-        found = cls(config, note["mode"], note["store"], note["lowest"], note["texts"])
+        identity = cls(config, note["mode"], note["store"], note["lowest"], note["texts"])
         if plan.recipe_of(config).key != note["recipe"]:
             raise OutputError(f"{repo}: its recipe is [{note['recipe']}], its settings give another")
-        require_possible(found)
-        if found.proof() != note["proof"]:
+        require_possible(identity)
+        if identity.proof() != note["proof"]:
             raise OutputError(
                 f"{repo}: eight fixed texts give other sketches here than where it was made; nothing can be compared"
             )
-        return found
+        return identity
 
 
 def require_format(note: Mapping[str, Any], *, repo: str) -> None:

@@ -69,18 +69,18 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
     if snapshot.identity.is_exact:
         at = documents.schema.get_field_index("token_fingerprint")
         documents = documents.set_column(at, "token_fingerprint", _fingerprints(snapshot, documents, keys))
-    found = {"documents": documents}
+    tables = {"documents": documents}
     for name in RESULTS:
         rows = read_all(snapshot.repo, snapshot.commit.segments, name)
         alive = rows.filter(pa.array(is_among(rows["component_key"].to_numpy(), live)))
         if name == "pairs":
             for missing in NOT_STORED:
                 alive = alive.append_column(missing, pa.nulls(len(alive), PAIRS.arrow.field(missing).type))
-        found[name] = alive.select(RUN_RESULTS[name].names)
-    measured = _measure(keep, found["documents"], found["pairs"], is_exact=snapshot.identity.is_exact)
+        tables[name] = alive.select(RUN_RESULTS[name].names)
+    measured = _measure(keep, tables["documents"], tables["pairs"], is_exact=snapshot.identity.is_exact)
     measured = measured.append_column("leader", pa.array(_leads(snapshot, state)))
-    found["keep"] = measured.select(KEEP.names).cast(KEEP.arrow)
-    return found | _families_of(snapshot.identity.config, found)
+    tables["keep"] = measured.select(KEEP.names).cast(KEEP.arrow)
+    return tables | _families_of(snapshot.identity.config, tables)
 
 
 def _families_of(config: Config, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
@@ -96,9 +96,9 @@ def _fingerprints(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int6
     """Return the `token_fingerprint` of the documents with some numbers: that of their shingles."""
     stored = read_all(snapshot.repo, snapshot.commit.segments, "sketches", ["node", "sketch_fingerprint"])
     nodes = snapshot.documents_of(keys, ["doc_key", "node"])["node"]
-    found = stored["sketch_fingerprint"].take(pc.index_in(nodes, value_set=one_chunk(stored["node"])))
+    prints = stored["sketch_fingerprint"].take(pc.index_in(nodes, value_set=one_chunk(stored["node"])))
     of_none = pa.scalar(fingerprint_rows(Ragged(np.zeros(2, np.int64), np.empty(0, np.uint64)))[0])
-    return pc.if_else(pc.equal(documents["n_features"], 0), of_none, found)
+    return pc.if_else(pc.equal(documents["n_features"], 0), of_none, prints)
 
 
 def _leads(snapshot: Snapshot, state: pa.Table) -> NDArray[np.bool_]:
@@ -164,8 +164,8 @@ def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table, *, is_exact: 
     def group_of(names: pa.ChunkedArray) -> NDArray[np.int64]:
         """Return the place of the `group` document of each; -1 for null."""
         at = pc.index_in(one_chunk(names), value_set=ids)
-        found = groups[np.asarray(pc.fill_null(at, 0))] if len(groups) else np.asarray(at)
-        return np.where(np.asarray(pc.is_valid(at)), found, -1)
+        places = groups[np.asarray(pc.fill_null(at, 0))] if len(groups) else np.asarray(at)
+        return np.where(np.asarray(pc.is_valid(at)), places, -1)
 
     of_groups = pc.index_in(one_chunk(documents["group"]), value_set=ids)
     if of_groups.null_count:
@@ -216,8 +216,8 @@ def read_texts(snapshot: Snapshot, source: Collection | pa.Table, documents: pa.
     keys = ["source", "content_fingerprint"]
     wanted = frozenset(documents["content_fingerprint"].to_pylist())
     config = snapshot.identity.config
-    found = workers.scan(source, Texts(text_rule(config), wanted, each), record_limits(config))
-    one_each = found.group_by(keys).aggregate([("text", "min")]).rename_columns([*keys, "text"])
+    texts = workers.scan(source, Texts(text_rule(config), wanted, each), record_limits(config))
+    one_each = texts.group_by(keys).aggregate([("text", "min")]).rename_columns([*keys, "text"])
     return documents.select(["doc_key", *keys]).join(one_each, keys, join_type="inner").select(TEXTS.names)
 
 
@@ -284,7 +284,7 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
         engine.see(name, tables[name])
     engine.see("nodes", nodes.table)
     unpaired = engine.count("nodes", Unpaired.counts(threshold_of(identity.config).least_size))
-    found = engine.count("clusters", names.COUNTS["clusters"])
+    cluster_counts = engine.count("clusters", names.COUNTS["clusters"])
     stages = Stages(
         sketch=SketchMetrics(
             rows_in={"records": rows["documents"]}, rows_out={"documents": rows["documents"], "rejects": 0},
@@ -302,8 +302,8 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
             components=len(sizes),
             largest_component=pc.max(sizes).as_py() or 0,
             led_components=pc.count_distinct(keys.filter(leaders)).as_py(),
-            covered_clusters=found["covered_clusters"],
-            led_clusters=found["led_clusters"],
+            covered_clusters=cluster_counts["covered_clusters"],
+            led_clusters=cluster_counts["led_clusters"],
             **engine.count("false_components", names.COUNTS["false_components"]),
         ),
         keep=KeepMetrics(

@@ -110,8 +110,8 @@ def list_changes(ids: pa.ChunkedArray, old: pa.Table, now: Settled, gone: NDArra
 
 def count_changes(changes: pa.Table) -> dict[str, int]:
     """Count the documents added, removed, replaced, promoted and demoted."""
-    found = Counter(changes["cause"].to_pylist())
-    return {cause: found[cause] for cause in ("added", "removed", "replaced", "promoted", "demoted")}
+    counts = Counter(changes["cause"].to_pylist())
+    return {cause: counts[cause] for cause in ("added", "removed", "replaced", "promoted", "demoted")}
 
 
 @dataclass(frozen=True)
@@ -204,8 +204,8 @@ def make_change(
     totals = made - replaced_totals(snapshot.digests_of(components), touched.state.append_column("doc_id", ids))
     counts = {"candidates": paired.candidates, "touched": len(touched.keys), **count_changes(changes)}
     n_components = int(closed.components.max(initial=-1)) + 1
-    held = set(tables["sketches"]["node"].to_pylist())
-    shingled = [one for one in paired.shingled if one[0] in held]
+    stored_nodes = set(tables["sketches"]["node"].to_pylist())
+    shingled = [one for one in paired.shingled if one[0] in stored_nodes]
     return Change(tables, gone, n_components, totals, counts, shingled)
 
 

@@ -240,28 +240,28 @@ def _map_parts(folder: Path) -> Parts:
 
 def as_segment(parts: Parts, matching: Matching) -> MappedSegment:
     """Return a segment of arrays and tables without a fault. Nothing is copied."""
-    found, tables = parts
-    sketches = Ragged(found["sketch_offsets"], found["sketch_ids"])
-    sizes, names, spread = np.diff(sketches.offsets).astype(np.int32), found["nodes"], sketches
-    totals = matching.threshold.totals(sizes, found["n_features"])
+    arrays, tables = parts
+    sketches = Ragged(arrays["sketch_offsets"], arrays["sketch_ids"])
+    sizes, names, spread = np.diff(sketches.offsets).astype(np.int32), arrays["nodes"], sketches
+    totals = matching.threshold.totals(sizes, arrays["n_features"])
     if matching.levels:
-        names, spread = found["row_names"], Ragged(found["row_offsets"], found["row_ids"])
+        names, spread = arrays["row_names"], Ragged(arrays["row_offsets"], arrays["row_ids"])
         totals = np.diff(spread.offsets).astype(np.int32)
-    posted = (found[name] for name in ("features", "holders", "places", "common", "common_holders"))
+    posted = (arrays[name] for name in ("features", "holders", "places", "common", "common_holders"))
     keyed = {
-        name: Keyed(found[f"{name}-keys"], found[f"{name}-rows"])
+        name: Keyed(arrays[f"{name}-keys"], arrays[f"{name}-rows"])
         for name in ("prints", "by_id", "by_node", "by_document")
     }
     return MappedSegment(
-        nodes=found["nodes"],
-        n_features=found["n_features"],
+        nodes=arrays["nodes"],
+        n_features=arrays["n_features"],
         sketches=sketches,
         postings=Postings(Rows(names, spread, totals), *posted),
-        print_ends=found["print_ends"],
+        print_ends=arrays["print_ends"],
         doc_keys=tables["documents"]["doc_key"].to_numpy(),
         components=tables["state"]["component_key"].to_numpy(),
-        gone=found["gone"],
-        replaced=found["replaced"],
+        gone=arrays["gone"],
+        replaced=arrays["replaced"],
         **keyed,
         **{name: tables[name] for name in TABLES},
     )

@@ -147,9 +147,9 @@ def find_source(inputs: Given, config: Config, files: Files) -> Collection | pa.
     """
     if isinstance(inputs, pa.Table):
         return inputs
-    found = find_files(files, list(inputs), config.input)
-    require_readable(found.unread, config.input.max_unreadable)
-    return found
+    collection = find_files(files, list(inputs), config.input)
+    require_readable(collection.unread, config.input.max_unreadable)
+    return collection
 
 
 def require_delta(inputs: Given, reading: Reading, output: str, repo: str) -> None:
@@ -307,8 +307,8 @@ class Repository:
 
     def query_files(self, inputs: Paths, ask: Ask | None = None, *, engine: str | None = None) -> tuple[pa.Table, int]:
         """Return MATCHES of the documents in files and folders, and how many records were rejected."""
-        found, queries = self.match_files(inputs, ask, engine=engine)
-        return found, queries.rejects
+        matches, queries = self.match_files(inputs, ask, engine=engine)
+        return matches, queries.rejects
 
     def match_files(
         self, inputs: Paths, ask: Ask | None = None, *, engine: str | None = None
@@ -366,8 +366,8 @@ class Repository:
     def unknown(self, ids: Sequence[str]) -> list[str]:
         """Return the ids that are not live, ascending, each once."""
         wanted = pa.array(sorted(set(ids)), pa.string())
-        found: list[str] = wanted.filter(pa.array(self.snapshot.find_ids(wanted) < 0)).to_pylist()
-        return found
+        absent: list[str] = wanted.filter(pa.array(self.snapshot.find_ids(wanted) < 0)).to_pylist()
+        return absent
 
     def removed_before(self, ids: Sequence[str]) -> set[str]:
         """Return which of some ids a stored version removed. Cost: the changes of the versions until all are found."""

@@ -184,10 +184,10 @@ def pair_batch(
     identity = snapshot.identity
     at_threshold = identity.matching_at(identity.config.pairs.threshold)
     near = snapshot.find_near(spread_rows(new, sketches, n_features, at_threshold), at_threshold)
-    edges = [_stored_edges(found, shows=at_threshold.threshold.shows_containment) for found in near]
+    edges = [_stored_edges(of_segment, shows=at_threshold.threshold.shows_containment) for of_segment in near]
     among = match_batch(snapshot, sketches, n_features, workers)
     edges.append(edges_among(among, new))
-    candidates = sum(found.candidates for found in near) + among.candidates
+    candidates = sum(of_segment.candidates for of_segment in near) + among.candidates
     joined = pa.concat_tables([EDGES.arrow.empty_table(), *edges])
     if snapshot.identity.is_exact:
         joined = _decide(snapshot, joined, texts, workers)
@@ -198,10 +198,10 @@ def _decide(snapshot: Snapshot, edges: pa.Table, texts: NewTexts, workers: Worke
     """Return candidates with the shingles that both texts have, and the resemblance of these where they are enough."""
     ends = np.stack([edges["node_a"].to_numpy(), edges["node_b"].to_numpy()], axis=1)
     share = snapshot.identity.config.pairs.share
-    found = count_common(snapshot, ends, texts, SetRule(share.numerator, share.denominator), workers)
-    exact = found.common / np.maximum(found.united, 1)
-    resemblance = np.where(found.common > 0, exact, edges["resemblance"].to_numpy())
-    columns = {"resemblance": pa.array(resemblance), "common": pa.array(found.common.astype(np.int32))}
+    counted = count_common(snapshot, ends, texts, SetRule(share.numerator, share.denominator), workers)
+    exact = counted.common / np.maximum(counted.united, 1)
+    resemblance = np.where(counted.common > 0, exact, edges["resemblance"].to_numpy())
+    columns = {"resemblance": pa.array(resemblance), "common": pa.array(counted.common.astype(np.int32))}
     for name, column in columns.items():
         edges = edges.set_column(edges.schema.get_field_index(name), name, column)
     return edges
@@ -238,8 +238,8 @@ def fingerprints_of_rows(snapshot: Snapshot, documents: pa.Table) -> list[bytes]
 
 
 def _stored_edges(near: Near, *, shows: bool) -> pa.Table:
-    told = likeness_of(near.overlap, near.resemblance, near.sizes.T, shows_containment=shows)
-    return _edge_table(near.given, near.stored, told)
+    likeness = likeness_of(near.overlap, near.resemblance, near.sizes.T, shows_containment=shows)
+    return _edge_table(near.given, near.stored, likeness)
 
 
 def match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.int32], workers: Workers) -> Matches:
@@ -254,15 +254,15 @@ def match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.int
         ) from error
 
 
-def edges_among(found: Matches, names: NDArray[np.int64]) -> pa.Table:
+def edges_among(matches: Matches, names: NDArray[np.int64]) -> pa.Table:
     """Return EDGES of pairs of sketches, which have these names."""
-    return _edge_table(names[found.first], names[found.second], found.told)
+    return _edge_table(names[matches.first], names[matches.second], matches.told)
 
 
 def _edge_table(
-    first: NDArray[np.int64], second: NDArray[np.int64], told: Mapping[str, NDArray[np.generic]]
+    first: NDArray[np.int64], second: NDArray[np.int64], likeness: Mapping[str, NDArray[np.generic]]
 ) -> pa.Table:
-    columns = {"node_a": first, "node_b": second, **told}
+    columns = {"node_a": first, "node_b": second, **likeness}
     values = [
         pa.array(np.ascontiguousarray(columns[field.name]))
         if field.name in columns

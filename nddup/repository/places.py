@@ -221,13 +221,13 @@ class DiskPlace:
 
     def segments(self) -> dict[str, StoredFolder]:
         """As `Place.segments`."""
-        found = {}
+        folders = {}
         for name in os.listdir(self._own(SEGMENTS)):  # noqa: PTH208
             with suppress(OSError):
                 folder = self._own(SEGMENTS, name)
                 size = sum(file.lstat().st_size for file in folder.rglob("*") if not file.is_dir())
-                found[name] = StoredFolder(folder.stat().st_mtime, size)
-        return found
+                folders[name] = StoredFolder(folder.stat().st_mtime, size)
+        return folders
 
     def sizes(self, segment: str) -> dict[str, int]:
         """As `Place.sizes`."""

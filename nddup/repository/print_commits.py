@@ -111,7 +111,7 @@ def _line(commit: Commit) -> str:
     return f"{commit.version:>6}  {commit.time}  {commit.what:<8} {documents:>10,} documents   {counts}".rstrip()
 
 
-def write_matches(found: Sequence[pa.Table], ask: Ask, output: str | None) -> pa.Table:
+def write_matches(tables: Sequence[pa.Table], ask: Ask, output: str | None) -> pa.Table:
     """Join MATCHES of several repositories, and write them to `matches/` in the output folder if one is given.
 
     A query has a row without a match only if no repository has one; `top` counts the matches of all together.
@@ -119,7 +119,7 @@ def write_matches(found: Sequence[pa.Table], ask: Ask, output: str | None) -> pa
     Raises:
         OutputError: if they cannot be written.
     """
-    matches = found[0] if len(found) == 1 else _join(found, ask)
+    matches = tables[0] if len(tables) == 1 else _join(tables, ask)
     if output is not None:
         folder = Path(local_path(output)) / "matches"
         with writing(f"--output {output}"):
@@ -128,9 +128,9 @@ def write_matches(found: Sequence[pa.Table], ask: Ask, output: str | None) -> pa
     return matches
 
 
-def _join(found: Sequence[pa.Table], ask: Ask) -> pa.Table:
+def _join(tables: Sequence[pa.Table], ask: Ask) -> pa.Table:
     by_query: dict[str, list[dict[str, object]]] = {}
-    for row in pa.concat_tables(found).to_pylist():
+    for row in pa.concat_tables(tables).to_pylist():
         by_query.setdefault(row["query_id"], []).append(row)
     rows = []
     for several in by_query.values():

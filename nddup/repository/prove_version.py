@@ -93,8 +93,8 @@ def _prove_tables(snapshot: Snapshot, workers: Workers) -> Iterator[Proof]:
     if not mapped.holds:
         return
     tables = live_tables(snapshot)
-    stored, said = tables_totals(tables), dict(snapshot.commit.digests)
-    yield _compare("what is stored is what was committed", stored, said)
+    stored, committed = tables_totals(tables), dict(snapshot.commit.digests)
+    yield _compare("what is stored is what was committed", stored, committed)
     if snapshot.identity.is_exact:
         yield from _prove_shingles(snapshot, tables, workers)
     else:
@@ -170,8 +170,8 @@ def _search_edges(snapshot: Snapshot, workers: Workers) -> tuple[pa.Table, pa.Ta
     nodes = distinct(_nodes_of(snapshot))
     sketches, n_features = snapshot.sketches_of(nodes), snapshot.n_features_of(nodes).astype(np.int32)
     filled = np.flatnonzero(np.diff(sketches.offsets) > 0)
-    found = match_batch(snapshot, take_rows(sketches, filled), n_features[filled], workers)
-    return _in_order(snapshot.edges_of(nodes)), _in_order(edges_among(found, nodes[filled]))
+    matches = match_batch(snapshot, take_rows(sketches, filled), n_features[filled], workers)
+    return _in_order(snapshot.edges_of(nodes)), _in_order(edges_among(matches, nodes[filled]))
 
 
 def _count_unlike(snapshot: Snapshot, workers: Workers) -> int:
@@ -210,13 +210,13 @@ def _prove_components(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Proof:
         at = pc.index_in(one_chunk(tables[name][column]), value_set=ids)
         if at.null_count:
             return Proof(COMPONENTS, holds=False, detail=f"{at.null_count:,} rows of {name} name no live document")
-        own = of_documents[np.asarray(at)]
+        components = of_documents[np.asarray(at)]
         if name in RESULTS:
             stored = read_all(snapshot.repo, snapshot.commit.segments, name, ["component_key"])[
                 "component_key"
             ].to_numpy()
-            wrong += int(np.count_nonzero(stored[is_among(stored, live)] != own))
-        for component, (count, digest) in totals_by(row_digests(tables[name], name), own).items():
+            wrong += int(np.count_nonzero(stored[is_among(stored, live)] != components))
+        for component, (count, digest) in totals_by(row_digests(tables[name], name), components).items():
             if component in several:
                 due[component, name] = (count, digest.to_bytes(FINGERPRINT, "little"))
     digests = snapshot.digests_of(live)
@@ -253,8 +253,8 @@ def _run_fresh(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> dic
     paired = engine.pair(documents, config, workers, read=read)
     clustered = engine.cluster(paired, config, workers)
     kept = engine.keep(paired, clustered, config)
-    found = {"documents": documents, "pairs": paired.pairs, "keep": kept.keep}
-    return found | {name: getattr(clustered, name) for name in COLUMNS if name not in found}
+    tables = {"documents": documents, "pairs": paired.pairs, "keep": kept.keep}
+    return tables | {name: getattr(clustered, name) for name in COLUMNS if name not in tables}
 
 
 def _read_stored(snapshot: Snapshot, matches: Matches, nodes: Nodes) -> Confirmer:
@@ -280,10 +280,10 @@ def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table], workers: Wo
     probes, sets = nodes[:: -(-len(nodes) // PROBES) or 1], _sets_of(snapshot, nodes)
     wanted = dict(zip(probes.tolist(), _sets_of(snapshot, probes), strict=True))
     stored = [*_rows_of(snapshot.edges_of(nodes), ["node_a", "node_b", "common", "resemblance"])]
-    edges, told = {row[:2]: row[2] for row in stored}, {row[:2]: row[3] for row in stored}
+    edges, resemblances = {row[:2]: row[2] for row in stored}, {row[:2]: row[3] for row in stored}
     named = read_all(snapshot.repo, snapshot.commit.segments, "sketches", ["node", "sketch_fingerprint"])
     prints = dict(zip(*(column.to_pylist() for column in named.columns), strict=True))
-    probed, missed, found, sketches = _Probed(wanted), 0, 0, snapshot.sketches_of(nodes)
+    probed, missed, n_near, sketches = _Probed(wanted), 0, 0, snapshot.sketches_of(nodes)
     for place, (node, size, ids) in enumerate(zip(nodes.tolist(), sizes.tolist(), sets, strict=True)):
         shingles += len(ids)
         sketch = sketches.values[slice(*sketches.offsets[place : place + 2])]
@@ -294,7 +294,7 @@ def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table], workers: Wo
             if other == node or (node in wanted and other > node):
                 continue
             if Fraction(shared, len(ids) + len(wanted[other]) - shared) >= share:
-                found += 1
+                n_near += 1
                 missed += not (edges.get((node, other)) or edges.get((other, node)))
     keys, owners = snapshot.live_keys, _nodes_of(snapshot)  # a sketch bears the number of the first document with it
     has_own = is_among(keys, np.unique(named["node"].to_numpy()))
@@ -308,7 +308,7 @@ def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table], workers: Wo
     counted = _count_again(snapshot, chosen)
     wrong = sum(
         edges[pair] != (shared if shared and Fraction(shared, united) >= share else 0)
-        or (edges[pair] > 0 and told[pair] != shared / united)
+        or (edges[pair] > 0 and resemblances[pair] != shared / united)
         for pair, (shared, united) in counted.items()
     ) + _count_unlike(snapshot, workers)
     wrong_rows = _count_wrong(snapshot, tables, edges)
@@ -318,9 +318,9 @@ def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table], workers: Wo
     )
     yield Proof("a pair is one whose shingles reach the threshold, all counted", not wrong and not wrong_rows, detail)
 
-    expected = chance_missed(snapshot.identity.config.sketch.size, share) * found
+    expected = chance_missed(snapshot.identity.config.sketch.size, share) * n_near
     holds = missed <= expected + 4 * sqrt(expected) + 1 or not kind_of(snapshot.identity.config.sketch).is_exact
-    detail = f"{len(probes):,} texts with all others: {missed:,} of {found:,} pairs, at most {expected:.2g} expected"
+    detail = f"{len(probes):,} texts with all others: {missed:,} of {n_near:,} pairs, at most {expected:.2g} expected"
     yield Proof("no more pairs are missed by the sketches than expected", holds, detail)
 
 
@@ -351,13 +351,13 @@ class _Probed:
 
 def _count_again(snapshot: Snapshot, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
     """Return the shingles that both nodes of some pairs have, and those of both together."""
-    found = dict[tuple[int, int], tuple[int, int]]()
+    counts = dict[tuple[int, int], tuple[int, int]]()
     for low in range(0, len(pairs), TOGETHER):
-        some = pairs[low : low + TOGETHER]
-        names = np.unique(np.array(some, np.int64))
+        part = pairs[low : low + TOGETHER]
+        names = np.unique(np.array(part, np.int64))
         sets = dict(zip(names.tolist(), _sets_of(snapshot, names), strict=True))
-        found |= {pair: count_shared(sets[pair[0]], sets[pair[1]]) for pair in some}
-    return found
+        counts |= {pair: count_shared(sets[pair[0]], sets[pair[1]]) for pair in part}
+    return counts
 
 
 def _count_wrong(snapshot: Snapshot, tables: dict[str, pa.Table], edges: dict[tuple[int, int], int]) -> int:
@@ -371,8 +371,8 @@ def _count_wrong(snapshot: Snapshot, tables: dict[str, pa.Table], edges: dict[tu
             continue
         (node_a, size_a), (node_b, size_b) = about[row["doc_a"]], about[row["doc_b"]]
         common = size_a if node_a == node_b else edges.get((node_a, node_b)) or edges.get((node_b, node_a)) or -1
-        said = (row["common"], row["shingles_a"], row["shingles_b"], row["resemblance"])
-        wrong += said != (common, size_a, size_b, common / max(size_a + size_b - common, 1))
+        numbers = (row["common"], row["shingles_a"], row["shingles_b"], row["resemblance"])
+        wrong += numbers != (common, size_a, size_b, common / max(size_a + size_b - common, 1))
     return wrong
 
 

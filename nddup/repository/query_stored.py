@@ -121,11 +121,11 @@ def read_queries(identity: Identity, source: Collection | pa.Table, workers: Wor
     read = read_records(source, identity.config, workers)
     collapsed = collapse(read.records, read.silent, renames=True)
     lost = collapsed.rejects.filter(pc.not_equal(collapsed.rejects["reason"], REPEATED))
-    told = tuple(
+    unread = tuple(
         f"{row['source']}#{row['record']}: not read: {row['reason']}: {row['detail']}"
         for row in lost.slice(0, SHOWN_REJECTS).to_pylist()
     )
-    return _as_queries(identity, collapsed.documents, source, workers, len(lost), told)
+    return _as_queries(identity, collapsed.documents, source, workers, len(lost), unread)
 
 
 def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, str]) -> Queries:
@@ -205,12 +205,12 @@ def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask, workers: Worker
     matching = identity.matching_at(least)
     has_ids = np.diff(queries.sketches.offsets) > 0
     rows = spread_rows(np.arange(len(queries.ids)), queries.sketches, queries.n_features, matching)
-    found = snapshot.find_near(rows, matching) if has_ids.any() else []
+    hits = snapshot.find_near(rows, matching) if has_ids.any() else []
     if identity.is_exact:
-        found = [_decide(snapshot, found, queries, share_of(least), workers)]
+        hits = [_decide(snapshot, hits, queries, share_of(least), workers)]
 
     by_query: dict[int, list[tuple[Any, ...]]] = {}
-    for near in found:
+    for near in hits:
         for query, row in _rows_of(snapshot, near, ask, edges):
             if ask.others and row[0] == queries.ids[query]:
                 continue
@@ -224,9 +224,9 @@ def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask, workers: Worker
     return table_of(MATCHES, listed)
 
 
-def _decide(snapshot: Snapshot, found: list[Near], queries: Queries, share: Fraction, workers: Workers | None) -> Near:
+def _decide(snapshot: Snapshot, hits: list[Near], queries: Queries, share: Fraction, workers: Workers | None) -> Near:
     """Return the candidates whose texts have the resemblance, with their shingles in place of the sketches'."""
-    near = join_near(found)
+    near = join_near(hits)
     first = snapshot.commit.next_key
     names = first + np.arange(len(queries.ids))
     ends = np.stack([near.given + first, near.stored], axis=1)
@@ -239,10 +239,10 @@ def _decide(snapshot: Snapshot, found: list[Near], queries: Queries, share: Frac
 
 def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]) -> list[_Found]:
     """Return the live documents of each near sketch as (number of the query, row of MATCHES without `query_id`)."""
-    found = list[_Found]()
+    rows = list[_Found]()
     pairs, keys = snapshot.find_documents(near.stored)
     if not len(keys):
-        return found
+        return rows
     chosen = distinct(keys)
     stored = snapshot.documents_of(chosen, ["doc_key", "doc_id", "version", "source"]).drop_columns("doc_key")
     about = list(zip(*stored.to_pydict().values(), snapshot.state_of(chosen)["kept"].to_pylist(), strict=True))
@@ -272,8 +272,8 @@ def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]
             None,
             *((int(near.shared[i]), *near.sizes[i].tolist()) if is_exact else (None, None, None)),
         )
-        found.append((int(near.given[i]), row))
-    return found
+        rows.append((int(near.given[i]), row))
+    return rows
 
 
 def _band_of(shared: int, united: int, edges: Sequence[Fraction]) -> str | None:
@@ -308,11 +308,11 @@ def spell_matches(matches: pa.Table, *, bands: bool, several: bool) -> str:
         if not bands:
             name = f"{name} {row['resemblance']:.3f}"
         parts.setdefault(row["band"] or "", []).append(name)
-    said = []
+    texts = []
     for query_id, parts in lines.items():
         shown = [f"{band}: {' '.join(names)}" if bands else ", ".join(names) for band, names in parts.items()]
-        said.append("   ".join([query_id, *(shown or [noted[query_id]])]))
-    return "".join(one_line(line) + "\n" for line in said)
+        texts.append("   ".join([query_id, *(shown or [noted[query_id]])]))
+    return "".join(one_line(line) + "\n" for line in texts)
 
 
 def is_found(matches: pa.Table) -> bool:

@@ -261,14 +261,14 @@ def write_shingles(path: Path, shingled: Shingled) -> int:
 
 
 def _in_batches(shingled: Shingled) -> Iterator[pa.RecordBatch]:
-    nodes, rows, held = list[int](), list[Row](), 0
+    nodes, rows, size = list[int](), list[Row](), 0
     for node, row in shingled:
-        if rows and held + row.high - row.low > TOGETHER:
+        if rows and size + row.high - row.low > TOGETHER:
             yield _batch(nodes, rows)
-            nodes, rows, held = [], [], 0
+            nodes, rows, size = [], [], 0
         nodes.append(node)
         rows.append(row)
-        held += row.high - row.low
+        size += row.high - row.low
     if rows:
         yield _batch(nodes, rows)
 

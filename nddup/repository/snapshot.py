@@ -52,18 +52,18 @@ class Snapshot:
             OutputError: if one holds a number that no version has given, or two hold the same one; or other pairs than
                 those of the repository.
         """
-        found = [map_segment(self.repo, segment, self.identity.matching) for segment in self.commit.segments]
-        for one, segment in zip(self.commit.segments, found, strict=True):
+        segments = [map_segment(self.repo, segment, self.identity.matching) for segment in self.commit.segments]
+        for one, segment in zip(self.commit.segments, segments, strict=True):
             given = [(segment.doc_keys, self.commit.next_key), (segment.nodes, self.commit.next_key)]
             given.append((segment.components, self.commit.next_component))
             if any(len(numbers) and numbers[-1] >= following for numbers, following in given):
                 raise OutputError(f"{self.repo}: segments/{one.name} holds numbers that no version has given")
             if segment.edges["common"].null_count != (0 if self.identity.is_exact else len(segment.edges)):
                 raise OutputError(f"{self.repo}: segments/{one.name} holds pairs of another kind of repository")
-        for parts in ([one.doc_keys for one in found], [one.nodes for one in found]):
+        for parts in ([one.doc_keys for one in segments], [one.nodes for one in segments]):
             if hold_common(parts):
                 raise OutputError(f"{self.repo}: two segments hold the same number; the repository is damaged")
-        return found
+        return segments
 
     @cached_property
     def shingles(self) -> Sequence[StoredShingles]:
@@ -86,15 +86,15 @@ class Snapshot:
 
     def find_ids(self, ids: pa.Array) -> NDArray[np.int64]:
         """Return the number of the live document with each id, (n,); -1 where there is none."""
-        hashes, found = hash_strings(ids), np.full(len(ids), -1, np.int64)
+        hashes, numbers = hash_strings(ids), np.full(len(ids), -1, np.int64)
         for segment in self.mapped:
             which, rows = segment.by_id.find(hashes)
             stored = one_chunk(segment.documents["doc_id"].take(pa.array(rows)))
             is_same = np.asarray(pc.equal(stored, ids.take(pa.array(which))))
             keys = segment.doc_keys[rows]
             is_live = is_same & ~self.are_gone(keys)
-            found[which[is_live]] = keys[is_live]
-        return found
+            numbers[which[is_live]] = keys[is_live]
+        return numbers
 
     def find_documents(self, nodes: NDArray[np.int64]) -> KeyHits:
         """Return the live documents of some distinct sketches: the place of the sketch in `nodes`, and the number."""
@@ -124,10 +124,12 @@ class Snapshot:
 
     def find_near(self, given: Rows, matching: Matching) -> list[Near]:
         """Return the near-duplicates of given sketches among the live ones, segment by segment."""
-        found = [find_near(segment.postings, given, matching) for segment in self.mapped]
-        is_live = self.are_live(np.concatenate([np.empty(0, np.int64), *(near.stored for near in found)]))
-        ends = np.cumsum([len(near.stored) for near in found])
-        return [near.only(np.flatnonzero(live)) for near, live in zip(found, np.split(is_live, ends), strict=False)]
+        by_segment = [find_near(segment.postings, given, matching) for segment in self.mapped]
+        is_live = self.are_live(np.concatenate([np.empty(0, np.int64), *(near.stored for near in by_segment)]))
+        ends = np.cumsum([len(near.stored) for near in by_segment])
+        return [
+            near.only(np.flatnonzero(live)) for near, live in zip(by_segment, np.split(is_live, ends), strict=False)
+        ]
 
     def sketches_of(self, nodes: NDArray[np.int64]) -> Ragged:
         """Return the sketches of some nodes, in their order."""
@@ -149,13 +151,13 @@ class Snapshot:
 
         Cost: look-ups, and reads the rows beside for their fingerprints; no other row.
         """
-        found: list[Row | None] = [None] * len(nodes)
+        places: list[Row | None] = [None] * len(nodes)
         for number, segment in enumerate(self.mapped):
             which, rows = find_rows(segment.nodes, nodes)
             low, high = segment.sketches.offsets[rows], segment.sketches.offsets[rows + 1]
             is_whole = (high - low == segment.n_features[rows]) & self.identity.is_front
             for i in np.flatnonzero(is_whole).tolist():
-                found[which[i]] = Row(segment.sketches.values, int(low[i]), int(high[i]))
+                places[which[i]] = Row(segment.sketches.values, int(low[i]), int(high[i]))
             if is_whole.all():
                 continue
             beside, stored = nodes[which[~is_whole]], self.shingles[number]
@@ -163,12 +165,12 @@ class Snapshot:
             for i, place in zip(at.which.tolist(), at.rows.tolist(), strict=True):
                 row = stored.row(place)
                 self.require_own(number, int(beside[i]), row)
-                found[which[~is_whole][i]] = row
-        lost = sum(row is None for row in found)
+                places[which[~is_whole][i]] = row
+        lost = sum(row is None for row in places)
         if lost:
             raise OutputError(f"{self.repo}: version {self.commit.version} lacks the shingles of {lost:,} texts; it is"
                               " damaged")  # fmt: skip
-        return [row for row in found if row is not None]
+        return [row for row in places if row is not None]
 
     def require_own(self, number: int, node: int, row: Row) -> None:
         """Compare the shingle ids of a node, stored in a segment, with its fingerprint.
@@ -183,10 +185,10 @@ class Snapshot:
 
     def documents_of(self, keys: NDArray[np.int64], columns: Sequence[str] = DOCUMENTS.names) -> pa.Table:
         """Return the stored rows of some documents, ascending by number; `columns` must include `doc_key`."""
-        found = (
+        parts = (
             (segment.documents.select(list(columns)), find_rows(segment.doc_keys, keys).rows) for segment in self.mapped
         )
-        return _taken(found, DOCUMENTS.arrow.empty_table().select(list(columns))).sort_by("doc_key")
+        return _taken(parts, DOCUMENTS.arrow.empty_table().select(list(columns))).sort_by("doc_key")
 
     def state_of(self, keys: NDArray[np.int64]) -> pa.Table:
         """Return STATE of some live documents (ascending), in their order.
@@ -194,11 +196,11 @@ class Snapshot:
         Raises:
             OutputError: if a document has no row, or more than one.
         """
-        found = []
+        parts = []
         for segment in self.mapped:
             rows = segment.by_document.find(keys).rows
-            found.append((segment.state, rows[~self.are_replaced(segment.components[rows])]))
-        state = _taken(iter(found), STATE.arrow.empty_table()).sort_by("doc_key")
+            parts.append((segment.state, rows[~self.are_replaced(segment.components[rows])]))
+        state = _taken(iter(parts), STATE.arrow.empty_table()).sort_by("doc_key")
         if not np.array_equal(state["doc_key"].to_numpy(), keys):
             raise OutputError(
                 f"{self.repo}: version {self.commit.version} has documents without a state; it is damaged"
@@ -215,13 +217,13 @@ class Snapshot:
 
     def digests_of(self, components: NDArray[np.int64]) -> pa.Table:
         """Return DIGESTS of some components."""
-        found = ((segment.digests, find_rows(_first(segment.digests), components).rows) for segment in self.mapped)
-        return _taken(found, DIGESTS.arrow.empty_table())
+        parts = ((segment.digests, find_rows(_first(segment.digests), components).rows) for segment in self.mapped)
+        return _taken(parts, DIGESTS.arrow.empty_table())
 
     def edges_of(self, nodes: NDArray[np.int64]) -> pa.Table:
         """Return the near-duplicate pairs with both ends among some nodes (ascending)."""
-        found = ((segment.edges, find_rows(_first(segment.edges), nodes).rows) for segment in self.mapped)
-        edges = _taken(found, EDGES.arrow.empty_table())
+        parts = ((segment.edges, find_rows(_first(segment.edges), nodes).rows) for segment in self.mapped)
+        edges = _taken(parts, EDGES.arrow.empty_table())
         return edges.filter(pa.array(is_among(edges["node_b"].to_numpy(), nodes)))
 
 
@@ -230,10 +232,10 @@ def _first(table: pa.Table) -> NDArray[np.int64]:
 
 
 def _any(n: int, parts: Iterator[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    found = np.zeros(n, np.bool_)
+    flags = np.zeros(n, np.bool_)
     for part in parts:
-        found |= part
-    return found
+        flags |= part
+    return flags
 
 
 def _joined(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> tuple[NDArray[np.int64], ...]:
@@ -241,5 +243,5 @@ def _joined(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> tup
     return tuple(np.concatenate([nothing, *(part[column] for part in parts)]) for column in (0, 1))
 
 
-def _taken(found: Iterator[tuple[pa.Table, NDArray[np.int64]]], empty: pa.Table) -> pa.Table:
-    return pa.concat_tables([empty, *(table.take(pa.array(rows)) for table, rows in found if len(rows))])
+def _taken(parts: Iterator[tuple[pa.Table, NDArray[np.int64]]], empty: pa.Table) -> pa.Table:
+    return pa.concat_tables([empty, *(table.take(pa.array(rows)) for table, rows in parts if len(rows))])

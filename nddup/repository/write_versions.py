@@ -331,10 +331,10 @@ class _Afterwards(NamedTuple):
         """Return whether each distinct sketch has a live document, (n,)."""
         numbers = nodes.to_numpy()
         new = self.change.tables.get("documents")
-        found = np.zeros(len(numbers), np.bool_) if new is None else np.isin(numbers, new["node"].to_numpy())
+        is_live = np.zeros(len(numbers), np.bool_) if new is None else np.isin(numbers, new["node"].to_numpy())
         which, keys = self.snapshot.find_documents(numbers)
-        found[which[~is_among(keys, self.change.gone)]] = True
-        return found
+        is_live[which[~is_among(keys, self.change.gone)]] = True
+        return is_live
 
 
 def with_postings(tables: Mapping[str, pa.Table], matching: Matching) -> dict[str, pa.Table]:
@@ -423,8 +423,8 @@ def removed_ids(repo: Place) -> Iterator[set[str]]:
         commit = _try_read(repo, version)
         named = [] if commit is None else [one for one in commit.segments if one.name == commit.changes]
         with suppress(OSError, OutputError, pa.ArrowException):
-            found = read_all(repo, named, "changes")
-            yield set(found.filter(pc.equal(found["is"], "absent"))["doc_id"].to_pylist())
+            changes = read_all(repo, named, "changes")
+            yield set(changes.filter(pc.equal(changes["is"], "absent"))["doc_id"].to_pylist())
 
 
 def merge_all(snapshot: Snapshot) -> Commit:

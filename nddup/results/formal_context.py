@@ -48,7 +48,7 @@ class FormalContext(NamedTuple):
     documents: list[str]
     """m ids, in the order of `doc_key`."""
 
-    held: NDArray[np.int64]
+    held_features: NDArray[np.int64]
     """(i,), the place of a feature."""
 
     holders: NDArray[np.int64]
@@ -124,23 +124,23 @@ def read_context(run: FinishedRun) -> FormalContext:
     )
     ids = sketches.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
 
-    features, held, counts = np.unique(ids, return_inverse=True, return_counts=True)
+    features, held_features, counts = np.unique(ids, return_inverse=True, return_counts=True)
     is_shared = counts > 1
     place = np.cumsum(is_shared) - 1
-    kept = is_shared[held]
-    held, holders = place[held[kept]], holders[kept]
-    order = np.lexsort((holders, held))
-    return FormalContext(features[is_shared], rows["doc_id"].to_pylist(), held[order], holders[order])
+    kept = is_shared[held_features]
+    held_features, holders = place[held_features[kept]], holders[kept]
+    order = np.lexsort((holders, held_features))
+    return FormalContext(features[is_shared], rows["doc_id"].to_pylist(), held_features[order], holders[order])
 
 
 def _blocks(context: FormalContext) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
     step = max(1, BLOCK_CELLS // max(len(context.documents), 1))
     for low in range(0, len(context.features), step):
-        some = context.features[low : low + step]
-        first, last = np.searchsorted(context.held, [low, low + len(some)])
-        cells = np.zeros((len(some), len(context.documents)), np.bool_)
-        cells[context.held[first:last] - low, context.holders[first:last]] = True
-        yield some, cells
+        block = context.features[low : low + step]
+        first, last = np.searchsorted(context.held_features, [low, low + len(block)])
+        cells = np.zeros((len(block), len(context.documents)), np.bool_)
+        cells[context.held_features[first:last] - low, context.holders[first:last]] = True
+        yield block, cells
 
 
 def _write_cxt(context: FormalContext, path: Path) -> None:
@@ -167,7 +167,7 @@ def _write_concepts(run: FinishedRun, context: FormalContext, path: Path) -> Non
     places = {doc_id: place for place, doc_id in enumerate(context.documents)}
     order = np.argsort(context.holders, kind="stable")
     bounds = np.searchsorted(context.holders[order], np.arange(len(context.documents) + 1))
-    held = context.held[order]
+    by_holder = context.held_features[order]
     clusters: dict[str, list[str]] = {}
     members = run.sql(MEMBERS)
     for cluster_id, doc_id in zip(members["cluster_id"].to_pylist(), members["doc_id"].to_pylist(), strict=True):
@@ -178,9 +178,9 @@ def _write_concepts(run: FinishedRun, context: FormalContext, path: Path) -> Non
         rows.writerow(["cluster_id", "part", "id"])
         for cluster_id, intent in clusters.items():
             first, *others = ((bounds[places[doc]], bounds[places[doc] + 1]) for doc in intent)
-            extent = held[slice(*first)]
+            extent = by_holder[slice(*first)]
             for low, high in others:
-                extent = np.intersect1d(extent, held[low:high], assume_unique=True)
+                extent = np.intersect1d(extent, by_holder[low:high], assume_unique=True)
             rows.writerows([cluster_id, "intent", doc] for doc in intent)
             rows.writerows([cluster_id, "extent", feature] for feature in context.features[extent].tolist())
 
@@ -195,10 +195,10 @@ class Text(NamedTuple):
     def piece(self, low: int, high: int) -> str:
         """Return the tokens from `low` to `high` on one line, cut to `PIECE` characters."""
         if self.places is None:
-            found = "".join(self.tokens[low:high])
+            joined = "".join(self.tokens[low:high])
         else:
-            found = self.text[self.places[low, 0] : self.places[high - 1, 1]]
-        return shorten(" ".join(one_line(found.replace("\n", " ")).split()), PIECE)
+            joined = self.text[self.places[low, 0] : self.places[high - 1, 1]]
+        return shorten(" ".join(one_line(joined.replace("\n", " ")).split()), PIECE)
 
 
 def describe_extent(run: FinishedRun, cluster: str, size: int, *, master: str | None) -> list[str]:
@@ -213,20 +213,20 @@ def describe_extent(run: FinishedRun, cluster: str, size: int, *, master: str | 
     names = members[cluster]
     of = Shingles(run.metrics.settings)
     rows = [of.tokenise(texts[name]) for name in names]
-    found = find_extent([row.tokens for row in rows], of.length, of.offset)
+    extent = find_extent([row.tokens for row in rows], of.length, of.offset)
     part = "" if len(names) == size else f" of the first {len(names):,} members"
-    share = f"{found.common:,} of {min(found.shingles):,} shingles of the shortest, {found.share:.1%}"
+    share = f"{extent.common:,} of {min(extent.shingles):,} shingles of the shortest, {extent.share:.1%}"
     lines = [f"  common text{part}: {share}"]
-    lines += [f"    {rows[0].piece(low, high)}" for low, high in join_ranges(found.spans)[:SHOWN_SPANS].tolist()]
-    more = len(join_ranges(found.spans)) - SHOWN_SPANS
+    lines += [f"    {rows[0].piece(low, high)}" for low, high in join_ranges(extent.spans)[:SHOWN_SPANS].tolist()]
+    more = len(join_ranges(extent.spans)) - SHOWN_SPANS
     lines += [f"    … and {more:,} more ranges"] if more > 0 else []
     lines.append("  beside it:")
-    for name, row, beside in islice(zip(names, rows, found.beside, strict=True), SHOWN_MEMBERS):
+    for name, row, beside in islice(zip(names, rows, extent.beside, strict=True), SHOWN_MEMBERS):
         tokens = int((beside[:, 1] - beside[:, 0]).sum())
         pieces = " / ".join(row.piece(low, high) for low, high in beside[:SHOWN_PIECES].tolist())
         more_pieces = " / …" if len(beside) > SHOWN_PIECES else ""
-        said = f": {pieces}{more_pieces}" if tokens else ""
-        lines.append(f"    {one_line(name)}  {counted(tokens, 'token')} of {len(row.tokens):,}{said}")
+        sample = f": {pieces}{more_pieces}" if tokens else ""
+        lines.append(f"    {one_line(name)}  {counted(tokens, 'token')} of {len(row.tokens):,}{sample}")
     return [*lines, *([f"    … and {len(names) - SHOWN_MEMBERS:,} more"] if len(names) > SHOWN_MEMBERS else [])]
 
 
@@ -243,14 +243,14 @@ def extent_lines(run: FinishedRun, *, master: str | None) -> Iterator[str]:
     """
     yield csv_line(COLUMNS)
     of = Shingles(run.metrics.settings)
-    for some in _portions(run.sql(CLUSTERS).to_pylist()):
-        members, texts = _read(run, [row["cluster_id"] for row in some], master=master)
+    for portion in _portions(run.sql(CLUSTERS).to_pylist()):
+        members, texts = _read(run, [row["cluster_id"] for row in portion], master=master)
         rows = {name: of.tokens(text) for name, text in texts.items()}
-        for row in some:
+        for row in portion:
             names = members[row["cluster_id"]]
-            found = find_extent([rows[name] for name in names], of.length, of.offset)
-            spans = " ".join(f"{low}-{high}" for low, high in found.spans.tolist())
-            yield csv_line([row["cluster_id"], row["size"], len(names), found.common, found.share, spans])
+            extent = find_extent([rows[name] for name in names], of.length, of.offset)
+            spans = " ".join(f"{low}-{high}" for low, high in extent.spans.tolist())
+            yield csv_line([row["cluster_id"], row["size"], len(names), extent.common, extent.share, spans])
 
 
 class Shingles:
@@ -287,17 +287,17 @@ class Shingles:
 
 def _portions(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
     """Yield clusters, in order, as many at a time as have `TOGETHER` members."""
-    some: list[Mapping[str, Any]] = []
-    held = 0
+    portion: list[Mapping[str, Any]] = []
+    total = 0
     for row in rows:
         members = min(row["size"], MOST_MEMBERS)
-        if some and held + members > TOGETHER:
-            yield some
-            some, held = [], 0
-        some.append(row)
-        held += members
-    if some:
-        yield some
+        if portion and total + members > TOGETHER:
+            yield portion
+            portion, total = [], 0
+        portion.append(row)
+        total += members
+    if portion:
+        yield portion
 
 
 def _read(

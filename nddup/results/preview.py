@@ -60,7 +60,7 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
     collection = find_files(files, inputs, config.input)
     entries = sorted(
         ((entry, group) for group in collection.groups for entry in group.files),
-        key=lambda found: found[0].file.source.encode(),
+        key=lambda pair: pair[0].file.source.encode(),
     )
 
     parts = [_heading(collection)]
@@ -71,7 +71,7 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
         steps.advance(number, len(chosen))
         described = _describe(files, entry, group, config)
         alike.setdefault(described.kind, []).append(described)
-    parts += [_spell_alike(some) for some in alike.values()]
+    parts += [_spell_alike(same) for same in alike.values()]
     parts += [f"… and {counted(count, 'more file')}: {name}\n" for name, count in sorted(left.items())]
     notes = note_ids(files, collection.files), note_others(files, collection.files)
     parts += [f"{one_line(note)}\n" for note in notes if note]
@@ -85,9 +85,9 @@ def preview(files: Files, inputs: list[str], config: Config, *, steps: Steps | N
     return "\n".join(parts)
 
 
-def _spell_alike(some: Sequence[_Described]) -> str:
+def _spell_alike(files: Sequence[_Described]) -> str:
     """Return the paragraph of the first of files that are read alike, and which others there are."""
-    first, *others = some
+    first, *others = files
     if not others:
         return first.text
     names = one_line(others[0].source) + (f" to {one_line(others[-1].source)}" if len(others) > 1 else "")
@@ -108,18 +108,18 @@ def _choose(entries: Sequence[tuple[ListedFile, Group]]) -> tuple[list[tuple[Lis
     return chosen, left
 
 
-def _kinds_of(told: Sequence[tuple[str, str]], word: str) -> list[str]:
+def _kinds_of(unread: Sequence[tuple[str, str]], word: str) -> list[str]:
     """Return a paragraph for each file that is not read; of more than `ALIKE` with one reason, one for all of them."""
     by_reason: dict[str, list[str]] = {}
-    for source, why in told:
+    for source, why in unread:
         by_reason.setdefault(why, []).append(source)
-    found = []
+    paragraphs = []
     for why, sources in by_reason.items():
         if len(sources) > ALIKE:
-            found.append(f"{len(sources):,} files, the first {one_line(sources[0])}\n  {word}{one_line(why)}\n")
+            paragraphs.append(f"{len(sources):,} files, the first {one_line(sources[0])}\n  {word}{one_line(why)}\n")
         else:
-            found += [f"{one_line(source)}\n  {word}{one_line(why)}\n" for source in sources]
-    return found
+            paragraphs += [f"{one_line(source)}\n  {word}{one_line(why)}\n" for source in sources]
+    return paragraphs
 
 
 def _heading(collection: Collection) -> str:
@@ -176,15 +176,15 @@ def _read_first(files: Files, entry: ListedFile, group: Group, config: Config) -
         is_cut, opened = file.size > size, partial(io.BytesIO, files.read_part(file.path, 0, size))
 
     stored = StoredFile(file.source, entry.compression, entry.most, opened)
-    found = [record for record, _ in islice(read_file(stored, group.head, max_record), RECORDS)]
-    found = [with_source(one, file.source, group.head.format) for one in found]
-    return found[:-1] if is_cut and len(found) < RECORDS else found  # the last record is incomplete
+    records = [record for record, _ in islice(read_file(stored, group.head, max_record), RECORDS)]
+    records = [with_source(one, file.source, group.head.format) for one in records]
+    return records[:-1] if is_cut and len(records) < RECORDS else records  # the last record is incomplete
 
 
-def _first_records(found: list[Record | Reject], file: InputFile, config: Config) -> list[str]:
+def _first_records(records: list[Record | Reject], file: InputFile, config: Config) -> list[str]:
     """Return the lines about the records of a file: a few documents, the counts, a few rejects."""
-    good = [(place, record) for place, record in enumerate(found, 1) if isinstance(record, Record)]
-    rejects = [(place, record) for place, record in enumerate(found, 1) if isinstance(record, Reject)]
+    good = [(place, record) for place, record in enumerate(records, 1) if isinstance(record, Record)]
+    rejects = [(place, record) for place, record in enumerate(records, 1) if isinstance(record, Reject)]
     rule = TextRule(config.input.markup, config.input.charset, config.input.text)
 
     lines = []
@@ -196,9 +196,9 @@ def _first_records(found: list[Record | Reject], file: InputFile, config: Config
         lines.append(f"             {counted(len(tokenise(text, config.tokens.ignored)), 'token')}: {_short(text)}")
 
     reasons = Counter(record.reason for _, record in rejects)
-    whole = ", all there are" if len(found) < RECORDS and not _is_remote(file.path) else ""
-    told = "".join(f", {count} {reason}" for reason, count in sorted(reasons.items()))
-    lines.append(f"  looked at  {counted(len(found), 'record')}{whole}: {counted(len(good), 'document')}{told}")
+    whole = ", all there are" if len(records) < RECORDS and not _is_remote(file.path) else ""
+    by_reason = "".join(f", {count} {reason}" for reason, count in sorted(reasons.items()))
+    lines.append(f"  looked at  {counted(len(records), 'record')}{whole}: {counted(len(good), 'document')}{by_reason}")
 
     stripped = sum(text.stripped > 0 for text in texts)
     if any(None in _kinds(record) for _, record in good) and config.input.markup == "auto":

@@ -222,22 +222,22 @@ def rows_of(run: FinishedRun, *, cluster: str | None, doc: str | None, borderlin
         ConfigError: as `show_run` and `show_borderline`.
     """
     if cluster is not None:
-        found = _find(run, ONE_CLUSTER, cluster, option="--cluster")
-        del found["component"]
-        return {"cluster_id": cluster, **found, "first_members": _ask(run, FIRST_MEMBERS, cluster)}
+        row = _find(run, ONE_CLUSTER, cluster, option="--cluster")
+        del row["component"]
+        return {"cluster_id": cluster, **row, "first_members": _ask(run, FIRST_MEMBERS, cluster)}
     if doc is not None:
-        found = _find(run, ONE_DOCUMENT, doc, option="--doc")
-        doc = found["doc_id"]
-        del found["group"], found["sketch"]
+        stored = _find(run, ONE_DOCUMENT, doc, option="--doc")
+        doc = stored["doc_id"]
+        del stored["group"], stored["sketch"]
         clusters = _ask(run, LARGEST_OWN_CLUSTERS, doc, "coverage", "representative")
-        return {**found, "near": _ask(run, NEAREST, doc, "star"), "clusters": clusters}
+        return {**stored, "near": _ask(run, NEAREST, doc, "star"), "clusters": clusters}
     if borderline is not None:
         decisive = _require_decisive(run)
         return {"measure": decisive.name, "threshold": decisive.threshold,
                 "pairs": [one._asdict() for one in find_closest(run, decisive, borderline)]}  # fmt: skip
     largest = {"families": LARGEST_FAMILIES, "clusters": LARGEST_CLUSTERS}
-    found = {name: run.sql(text).to_pylist() for name, text in largest.items()}
-    return {"path": run.path, "metrics": run.metrics.dump(), **found}
+    listed = {name: run.sql(text).to_pylist() for name, text in largest.items()}
+    return {"path": run.path, "metrics": run.metrics.dump(), **listed}
 
 
 def show_borderline(run: FinishedRun, number: int) -> str:
@@ -264,14 +264,14 @@ def _require_decisive(run: FinishedRun) -> Decisive:
 
 def _find(run: FinishedRun, question: str, name: str, *, option: str) -> dict[str, Any]:
     """Return the row of a cluster or document. Raises ConfigError if there is none; of documents it shows an id."""
-    found = _ask(run, question, name) or (_ask(run, question, without_brackets(name)) if option == "--doc" else [])
-    if not found and option == "--cluster":
+    rows = _ask(run, question, name) or (_ask(run, question, without_brackets(name)) if option == "--doc" else [])
+    if not rows and option == "--cluster":
         raise ConfigError(f"--cluster {name}: no such cluster in {run.path}")
-    if not found:
+    if not rows:
         known = run.sql("SELECT min(doc_id) AS doc_id FROM documents").to_pylist()[0]["doc_id"]
         hint = f" (its ids are like {known})" if known is not None else ""
         raise ConfigError(f"--doc {name}: no such document in {run.path}{hint}")
-    return found[0]
+    return rows[0]
 
 
 def _show_cluster(run: FinishedRun, cluster: str, *, master: str | None) -> str:
@@ -323,8 +323,8 @@ def _ask(run: FinishedRun, question: str, name: str, *hidden: str) -> list[dict[
     ends = np.array([0, len(spelled)], np.int32)  # pa.array of Python objects would import pandas: 0.4 s
     ids = pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(spelled))
     rows = run.sql(question, wanted=pa.Table.from_arrays([ids], ["id"])).drop_columns(list(hidden))
-    found: list[dict[str, Any]] = rows.to_pylist()
-    return found
+    listed: list[dict[str, Any]] = rows.to_pylist()
+    return listed
 
 
 def _ending(doc_id: str, width: int = 34) -> str:

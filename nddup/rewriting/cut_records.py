@@ -138,18 +138,18 @@ def cut_fields(texts: Sequence[str], cuts: Sequence[Run], mark: str) -> list[str
         >>> cut_fields(["one two", "three four"], [(4, 13)], "…")
         ['one …', '… four']
     """
-    found, low = [], 0
+    fields, low = [], 0
     ends = [end for _, end in cuts]
     for text in texts:
         high = low + len(text)
-        own: list[Run] = []
+        inside: list[Run] = []
         for begin, end in islice(cuts, bisect_right(ends, low), None):
             if begin >= high:
                 break
-            own.append((max(begin - low, 0), min(end, high) - low))
-        found.append(cut_text(text, own, mark))
+            inside.append((max(begin - low, 0), min(end, high) - low))
+        fields.append(cut_text(text, inside, mark))
         low = high + 1
-    return found
+    return fields
 
 
 def _words(texts: list[str]) -> list[str]:
@@ -208,12 +208,12 @@ def _find_places(text: str, head: FileHead, *, is_whole: bool) -> tuple[Callable
     wrapper = wrapper_of(head.tag, head.namespaces)
     start = wrapper.find_start(body) or 0
     closing = b"" if is_whole else head.separator_text.encode()
-    found = [(start + low, start + high) for low, high in find_contents(body[start:], wrapper, closing, head.format)]
+    spans = [(start + low, start + high) for low, high in find_contents(body[start:], wrapper, closing, head.format)]
     characters, count, at = dict[int, int](), 0, 0
-    for place in sorted({place for both in found for place in both}):
+    for place in sorted({place for both in spans for place in both}):
         count, at = count + len(body[at:place].decode()), place
         characters[place] = count
-    return _spell_xml, [(characters[low], characters[high]) for low, high in found]
+    return _spell_xml, [(characters[low], characters[high]) for low, high in spans]
 
 
 def _spell_xml(before: str, new: str) -> str:

@@ -116,13 +116,13 @@ def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_rec
     writer = _Writer(head, verdicts)
     unit = unit_of(head.encoding)
     pieces = cut_pieces(stream, head.separator, max_record=max_record, unit=unit)
-    for found in cut_records(pieces, head, max_record=max_record):
-        if isinstance(found, Chunk):
-            yield from writer.write_chunk(found)
-        elif isinstance(found, Part):
-            yield from writer.write_part(found)
+    for piece in cut_records(pieces, head, max_record=max_record):
+        if isinstance(piece, Chunk):
+            yield from writer.write_chunk(piece)
+        elif isinstance(piece, Part):
+            yield from writer.write_part(piece)
         else:
-            writer.stop(found)
+            writer.stop(piece)
         if writer.verdicts.is_over:
             break
     yield from writer.end(is_cut=writer.verdicts.is_over)
@@ -352,14 +352,14 @@ def pack(pieces: Iterable[bytes | None], compression: str, line_end: bytes = b"\
     Yields:
         At least `PIECE` bytes at a time, except for the last; nothing if there are no bytes.
     """
-    held, size, last = [], 0, b""
+    parts, size, last = [], 0, b""
     for piece in _members(pieces, compression, line_end):
-        held.append(piece)
+        parts.append(piece)
         size += len(piece)
         if size >= PIECE:
-            yield (last := b"".join(held))
-            held, size = [], 0
-    rest = b"".join(held)
+            yield (last := b"".join(parts))
+            parts, size = [], 0
+    rest = b"".join(parts)
     ending = (rest or last)[-1:]
     if compression and ending and ending != COMPRESSIONS[compression].end:
         rest += COMPRESSIONS[compression].empty

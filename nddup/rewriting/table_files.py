@@ -167,9 +167,9 @@ class _Source:
 class _Tee(io.RawIOBase):
     """A stream that also stores the bytes read from it."""
 
-    def __init__(self, stream: Expanded, held: bytearray) -> None:
+    def __init__(self, stream: Expanded, copy: bytearray) -> None:
         super().__init__()
-        self._stream, self._held = stream, held
+        self._stream, self._held = stream, copy
 
     def readable(self) -> bool:
         return True
@@ -224,8 +224,8 @@ def rewrite_parquet(
     content = format_of(file, raw, head.format).content
     sink = _Sink()
     with pq.ParquetWriter(sink, schema, **forms) as writer:
-        found = place_rows(raw, head, limit=limit, max_record=max_record)
-        for group, chosen, end in _choose_rows(file, found, verdicts):
+        records = place_rows(raw, head, limit=limit, max_record=max_record)
+        for group, chosen, end in _choose_rows(file, records, verdicts):
             batches = _read_batches(file, raw, group, end, max_record)
             for rows in _read_rows(batches, chosen, schema, verdicts, content):
                 writer.write_table(rows, row_group_size=len(rows))
@@ -234,14 +234,14 @@ def rewrite_parquet(
 
 
 def _choose_rows(
-    file: pq.ParquetFile, found: Iterator[tuple[Record | Reject, RowPlace | None]], verdicts: Verdicts
+    file: pq.ParquetFile, records: Iterator[tuple[Record | Reject, RowPlace | None]], verdicts: Verdicts
 ) -> Iterator[tuple[int, Rows, int]]:
     """Yield the number of each row group, its rows to write with their tags, and the row before which it is read.
 
     With tags, all rows are written, also those that were not read for their text, as after `input.max_expansion`.
     """
     reader, chosen, current = Reader(verdicts), Rows(), 0
-    for one, place in found:
+    for one, place in records:
         verdict = reader.next()
         if reader.is_over:
             break
@@ -271,7 +271,7 @@ def _read_rows(
     content: Sequence[str],
 ) -> Iterator[pa.Table]:
     """Yield the rows to write of a row group, in tables of about `GROUP_BYTES`; with tags, all rows."""
-    held: list[pa.Table] = []
+    tables: list[pa.Table] = []
     size, left = 0, len(chosen)
     for batch, start in batches:
         places = [row for row in range(start, start + len(batch)) if verdicts.is_tagging or row in chosen]
@@ -281,13 +281,13 @@ def _read_rows(
             values = [None if (tags := chosen.get(row)) is None else tags.values[at] for row in places]
             taken = taken.append_column(schema.field(name), pa.array(values, schema.field(name).type))
         taken = _with_new_values(taken, [chosen.get(row) for row in places], content)
-        held.append(taken.cast(schema))
+        tables.append(taken.cast(schema))
         size += taken.nbytes
         if size >= GROUP_BYTES:
-            yield pa.concat_tables(held)
-            held, size = [], 0
-    if held and sum(map(len, held)):
-        yield pa.concat_tables(held)
+            yield pa.concat_tables(tables)
+            tables, size = [], 0
+    if tables and sum(map(len, tables)):
+        yield pa.concat_tables(tables)
     if left:
         raise RewriteError(f"{left:,} rows that are documents cannot be decoded in all columns")
 

@@ -134,14 +134,14 @@ class Reader:
         Raises:
             RewriteError: if the file has more records than verdicts, and may not go on.
         """
-        found = next(self._each, self)
-        if isinstance(found, Reader):
+        verdict = next(self._each, self)
+        if isinstance(verdict, Reader):
             if not self._may_go_on:
                 raise RewriteError(f"it has more than the {self.met:,} records of the run; the input changed meanwhile")
             self.is_over = True
             return False
         self.met += 1
-        return found
+        return verdict
 
     def require_all(self, count: int) -> None:
         """Raise RewriteError if fewer than `count` records were met."""
@@ -225,8 +225,8 @@ def tag_trec(record: bytes, tags: Tags, encoding: str) -> bytes:
     """
     if any(f"<{name}>".encode() in record for name in tags.names):
         raise RewriteError(AGAIN)
-    found = _DOCNO.search(record) or _START_TAG.match(record)
-    end = found.end() if found else 0
+    match = _DOCNO.search(record) or _START_TAG.match(record)
+    end = match.end() if match else 0
     lines = "".join(f"\n<{name}>{escape(value)}</{name}>" for name, value in spelled(tags))
     return record[:end] + lines.encode(encoding, "xmlcharrefreplace") + record[end:]
 

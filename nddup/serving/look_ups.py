@@ -332,12 +332,12 @@ class LookUps:
         try:
             body = environ["wsgi.input"].read()
             text = read_body(body, environ.get("CONTENT_TYPE", ""), environ.get("HTTP_CONTENT_ENCODING", ""))
-            found = self._look_up(text, ask)
+            answer = self._look_up(text, ask)
         finally:
             with self._room:
                 self._waiting -= 1
         self.counts.add_look_up(time.perf_counter() - began)
-        return Answer(json.dumps(found).encode() + b"\n")
+        return Answer(json.dumps(answer).encode() + b"\n")
 
     def _look_up(self, text: Text, ask: Ask) -> dict[str, Any]:
         one = LookUp(text, ask, Future())
@@ -388,12 +388,12 @@ class LookUps:
             texts = {str(at): one.text.text for at, one in enumerate(batch)}
             rows = self._repository.refresh().query(texts, batch[0].ask).to_pylist()
             version, seconds = self._repository.version, round(time.perf_counter() - began, 6)
-        found: list[list[dict[str, Any]]] = [[] for _ in batch]
+        matches_of: list[list[dict[str, Any]]] = [[] for _ in batch]
         for row in rows:
-            found[int(row["query_id"])].append({**row, "query_id": "query"})
+            matches_of[int(row["query_id"])].append({**row, "query_id": "query"})
         return [
             {"version": version, "seconds": seconds, "unread_bytes": one.text.unread_bytes, "matches": matches}
-            for one, matches in zip(batch, found, strict=True)
+            for one, matches in zip(batch, matches_of, strict=True)
         ]
 
 

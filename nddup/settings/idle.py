@@ -34,12 +34,12 @@ def say_idle(settings: Settings) -> list[str]:
     """
     full = {section: {**_defaults(section), **settings.get(section, {})} for section in Config().model_dump()}
     full["pairs"]["threshold"] = settings.get("pairs", {}).get("threshold", _threshold(full))
-    found = dict[str, list[str]]()
+    idle = dict[str, list[str]]()
     for why, keys in _reasons(full):
         changed = [key for key in keys if _is_changed(full, key)]
         if changed:
-            found.setdefault(why, []).extend(changed)
-    return [f"without effect: {name_some(keys)}: {why}" for why, keys in found.items()]
+            idle.setdefault(why, []).extend(changed)
+    return [f"without effect: {name_some(keys)}: {why}" for why, keys in idle.items()]
 
 
 def say_unused(config: Config, *, is_on_spark: bool) -> list[str]:
@@ -58,13 +58,13 @@ def say_unused(config: Config, *, is_on_spark: bool) -> list[str]:
     ]
     if is_on_spark:  # where the engine was chosen, it was chosen by the memory
         rules.append(("this run is on Spark", "local", () if config.engine == "spark" else ("memory",)))
-    found = list[str]()
+    sentences = list[str]()
     for why, section, heeded in rules:
         defaults = _defaults(section)
         values = dict(getattr(config, section))
         changed = [f"{section}.{key}" for key in defaults if key not in heeded and values[key] != defaults[key]]
-        found += [f"without effect: {name_some(changed)}: {why}"] if changed else []
-    return found
+        sentences += [f"without effect: {name_some(changed)}: {why}"] if changed else []
+    return sentences
 
 
 def _reasons(full: Settings) -> list[tuple[str, tuple[str, ...]]]:

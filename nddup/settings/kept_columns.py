@@ -64,13 +64,13 @@ def read_columns(items: Sequence[str], ledger: Sequence[str]) -> list[KeptColumn
         >>> read_columns(["equal", "first=meta.date:least", "source"], ["source", "meta.date"])[1:]
         [KeptColumn(name='first', place=1, what='least'), KeptColumn(name='source', place=0, what='values')]
     """
-    found: list[KeptColumn] = []
+    columns: list[KeptColumn] = []
     for item in items:
         one = _read(item, ledger)
-        if one.name in (*TAKEN, *(other.name for other in found)):
+        if one.name in (*TAKEN, *(other.name for other in columns)):
             raise ValueError(f"output.columns: {item!r}: nddup_{one.name} is there already; give NAME={item}")
-        found.append(one)
-    return found
+        columns.append(one)
+    return columns
 
 
 def _read(item: str, ledger: Sequence[str]) -> KeptColumn:

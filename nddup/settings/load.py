@@ -259,24 +259,26 @@ def _assign(values: dict[str, Any], key: str, value: object) -> None:
         return
     if not name:
         owners = [owner for owner in _sections() if key in _keys_of(owner)]
-        said = (
+        advice = (
             f"{key} is a setting of {owners[0]}: --set {owners[0]}.{key}=…" if owners else "expected section.key=value"
         )
-        raise _refusal(f"--set {key}", [said if owners else f"{said}, a section is one of {', '.join(_sections())}"])
+        raise _refusal(
+            f"--set {key}", [advice if owners else f"{advice}, a section is one of {', '.join(_sections())}"]
+        )
     target = values.get(section)
     values[section] = {**(target if isinstance(target, dict) else {}), name: value}
 
 
 def _spark_text(value: object, key: object, origin: str) -> str:
     if not isinstance(value, (str, int, float)):
-        said = _shown(hide_setting(str(key), value))
-        raise _refusal(origin, [f"{key}: expected a text or a number, got {said}"])
+        shown = _shown(hide_setting(str(key), value))
+        raise _refusal(origin, [f"{key}: expected a text or a number, got {shown}"])
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _refusal(origin: str, said: Iterable[str]) -> ConfigError:
+def _refusal(origin: str, faults: Iterable[str]) -> ConfigError:
     """Return the error: one line that names the origin and says what is wrong with each key."""
-    return ConfigError(f"{_line(origin)}: " + "; ".join(map(_line, said)))
+    return ConfigError(f"{_line(origin)}: " + "; ".join(map(_line, faults)))
 
 
 def _line(text: str) -> str:

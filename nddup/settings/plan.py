@@ -85,33 +85,33 @@ def conflicts_of_texts(config: Config) -> list[str]:
     """Return the settings that confirmation by texts cannot be combined with: one message each, which names the key."""
     pairs, sketch = config.pairs, config.sketch
     is_changed = pairs.edit_threshold != type(pairs).model_fields["edit_threshold"].get_default()
-    found = ["pairs.edit_threshold: needs pairs.confirm edit"] if is_changed and pairs.confirm != "edit" else []
+    messages = ["pairs.edit_threshold: needs pairs.confirm edit"] if is_changed and pairs.confirm != "edit" else []
     if pairs.confirm == "none":
-        return found
+        return messages
 
     if not sketch.verify:
-        found.append(
+        messages.append(
             f"pairs.confirm: {pairs.confirm} needs sketch.verify: the sketches of a pair are compared before its texts"
         )
     if pairs.confirm == "edit":
         if MEASURES[pairs.measure].is_directed:
-            found.append(
+            messages.append(
                 "pairs.confirm: edit compares whole texts; with containment, one text is only a part of the other"
             )
-        return found
+        return messages
 
     if not MEASURES[pairs.measure].is_estimated:
-        found.append(f"pairs.confirm: resemblance needs pairs.measure resemblance, got {pairs.measure}")
+        messages.append(f"pairs.confirm: resemblance needs pairs.measure resemblance, got {pairs.measure}")
     if kind_of(sketch).estimate not in {"smallest", "slots"}:
-        found.append(
+        messages.append(
             "pairs.confirm: resemblance needs sketches that estimate the resemblance of all shingles: kind min-s,"
             f" super, minhash or tagged min-perm; got {sketch.kind}"
         )
     if sketch.growth != "fixed":
-        found.append(f"pairs.confirm: resemblance needs sketch.growth fixed, got {sketch.growth}")
+        messages.append(f"pairs.confirm: resemblance needs sketch.growth fixed, got {sketch.growth}")
     if pairs.max_document_frequency is not None:
-        found.append("pairs.confirm: resemblance counts all shingles; pairs.max_document_frequency leaves some out")
-    return found
+        messages.append("pairs.confirm: resemblance counts all shingles; pairs.max_document_frequency leaves some out")
+    return messages
 
 
 def stored_texts(config: Config) -> int:
@@ -332,28 +332,28 @@ def kept_columns(config: Config) -> dict[str, tuple[str, str]]:
     """Return the columns that kept records get: name -> type, and the value in SQL as in `spell_value`."""
     output = config.output
     columns = read_columns(output.columns or [], config.keep.ledger or [])
-    found = {f"nddup_{column.name}": (column.type, spell_value(column)) for column in columns}
+    kept = {f"nddup_{column.name}": (column.type, spell_value(column)) for column in columns}
     if output.weights is not None:
-        found["nddup_weight"] = "long", f"CAST({spell_times(output.weights, 'c.n')} AS BIGINT)"
-    return found
+        kept["nddup_weight"] = "long", f"CAST({spell_times(output.weights, 'c.n')} AS BIGINT)"
+    return kept
 
 
 def _about_keep(config: Config) -> list[str]:
     """Return messages on `keep.max_lost` and `keep.force`, which not every run can promise."""
-    keep, found = config.keep, []
+    keep, messages = config.keep, []
     if keep.max_lost is not None and config.pairs.confirm != "resemblance":
-        found.append(
+        messages.append(
             f"keep.max_lost: needs pairs.confirm resemblance, which counts what two texts share; got"
             f" {config.pairs.confirm}"
         )
     if keep.force is not None and config.clusters.mode == "partition":
-        found.append(
+        messages.append(
             "keep.force: clusters.mode partition gives every document the kept one that it duplicates; all, cover,"
             " components and none work"
         )
     if keep.force is not None and config.pairs.measure == "containment":
-        found.append("keep.force: pairs.measure containment orders documents by what they hold; use another measure")
-    return found
+        messages.append("keep.force: pairs.measure containment orders documents by what they hold; use another measure")
+    return messages
 
 
 def _permutation(sketch: SketchConfig) -> str:
@@ -371,26 +371,26 @@ def _about_sketches(sketch: SketchConfig) -> list[str]:
         "growth": sketch.growth != "fixed",
     }
     options = KINDS[sketch.kind].options
-    found = [
+    messages = [
         f"sketch.{key}: kind {sketch.kind} takes none; {_kinds_with(key)} does"
         for key, is_given in given.items()
         if is_given and key not in options
     ]
 
     if sketch.kind == "super" and (sketch.rows or RUN) > sketch.size:
-        found.append(f"sketch.rows: a run has at most sketch.size {sketch.size} ids, got {sketch.rows or RUN}")
+        messages.append(f"sketch.rows: a run has at most sketch.size {sketch.size} ids, got {sketch.rows or RUN}")
     if sketch.kind == "min-s" and sketch.modulus is not None and sketch.growth != "linear":
-        found.append(f"sketch.modulus: kind min-s takes it only with growth linear, got {sketch.growth}")
+        messages.append(f"sketch.modulus: kind min-s takes it only with growth linear, got {sketch.growth}")
     if sketch.bits is not None and sketch.fingerprint != "rabin":
-        found.append(f"sketch.bits: only for Rabin's fingerprint; sketch.fingerprint is {sketch.fingerprint}")
+        messages.append(f"sketch.bits: only for Rabin's fingerprint; sketch.fingerprint is {sketch.fingerprint}")
     if _permutation(sketch) == "datasketch":
         from nddup.sketching.minhash import DATASKETCH_SEEDS  # noqa: PLC0415
 
         if sketch.kind != "minhash":
-            found.append(f"sketch.permutation: datasketch needs kind minhash, got kind {sketch.kind}")
+            messages.append(f"sketch.permutation: datasketch needs kind minhash, got kind {sketch.kind}")
         elif sketch.seed >= DATASKETCH_SEEDS:
-            found.append(f"sketch.seed: datasketch takes seeds below 2**32, got {sketch.seed}")
-    return found
+            messages.append(f"sketch.seed: datasketch takes seeds below 2**32, got {sketch.seed}")
+    return messages
 
 
 def _about_words(config: Config) -> list[str]:
@@ -402,7 +402,7 @@ def _about_words(config: Config) -> list[str]:
     able |= {key: ["lexicon", "i-match"] for key in ("low", "high", "saved")}
     of_words = [name for name, other in KINDS.items() if other.is_of_words]
 
-    found = [
+    messages = [
         f"lexicon.{key}: kind {kind.name} takes none; {' or '.join(able.get(key, of_words))} does"
         for key in _changed(lexicon)
         if kind.name not in able.get(key, of_words)
@@ -412,10 +412,10 @@ def _about_words(config: Config) -> list[str]:
         keys = [f"shingle.{key}" for key in _changed(config.shingle)]
         keys += [f"sketch.{key}" for key in _changed(config.sketch) if key in SHINGLED]
         keys += ["sketch.seed"] if config.sketch.seed != 1 and kind.name != "i-match" else []
-        found += [f"{key}: kind {kind.name} is of words, not of shingles: it takes none" for key in keys]
+        messages += [f"{key}: kind {kind.name} is of words, not of shingles: it takes none" for key in keys]
     if lexicon.low >= lexicon.high:
-        found.append(f"lexicon.low: must be less than lexicon.high {lexicon.high}, got {lexicon.low}")
-    return found
+        messages.append(f"lexicon.low: must be less than lexicon.high {lexicon.high}, got {lexicon.low}")
+    return messages
 
 
 def _about_whole(config: Config) -> list[str]:
@@ -456,14 +456,14 @@ def _about_pairs(config: Config) -> list[str]:
     sketch, measure = config.sketch, config.pairs.measure
     kind = kind_of(sketch)
 
-    found = []
+    messages = []
     if measure in kind.refused:
         able = " or ".join(name for name, other in KINDS.items() if measure not in other.refused)
-        found.append(f"pairs.measure: {measure} needs kind {able}; a {kind.name} sketch {kind.refused[measure]}")
+        messages.append(f"pairs.measure: {measure} needs kind {able}; a {kind.name} sketch {kind.refused[measure]}")
     if config.pairs.max_document_frequency is not None and not kind.is_of_shingles:
-        found.append(f"pairs.max_document_frequency: an id of a {kind.name} sketch stands for no single shingle")
+        messages.append(f"pairs.max_document_frequency: an id of a {kind.name} sketch stands for no single shingle")
     if sketch.growth != "fixed" and MEASURES[measure].is_estimated:
-        found.append(
+        messages.append(
             f"pairs.measure: sketches of {sketch.growth} growth are samples of different rates, which show no"
             " resemblance; overlap works"
         )
@@ -471,10 +471,10 @@ def _about_pairs(config: Config) -> list[str]:
     why = NO_CLUSTERS if not kind.is_mined or MEASURES[measure].is_directed else ""
     why = why or ("" if sketch.verify else "candidates that are not verified do not make maximal sets")
     if why and config.clusters.mode not in DIVIDING:
-        found.append(
+        messages.append(
             f"clusters.mode: {why}; {', '.join(DIVIDING[:-1])} and {DIVIDING[-1]} work, got {config.clusters.mode}"
         )
-    return found
+    return messages
 
 
 def _about_bands(config: Config) -> list[str]:

@@ -200,11 +200,11 @@ class _Lacks:
 
     def score(self, unit: int, part: int) -> int:
         """Return K lack(p) + sum of k_s lack(s, p), times `scale`."""
-        found: int = self._sizes[unit] * self._whole[part]
+        total: int = self._sizes[unit] * self._whole[part]
         of_stratum = self._of_stratum[part]
         for at in range(self._offsets[unit], self._offsets[unit + 1]):
-            found += self._counts[at] * of_stratum[self._strata[at]]
-        return found
+            total += self._counts[at] * of_stratum[self._strata[at]]
+        return total
 
     def take(self, unit: int, part: int) -> None:
         """Put a unit into a part."""

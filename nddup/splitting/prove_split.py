@@ -87,7 +87,7 @@ def check_split(path: str, steps: Steps) -> CheckReport:
 
 
 def _said(run: DuckRun, text: str) -> list[str]:
-    return [str(said) for said in run.sql(text)["said"].to_pylist()]
+    return [str(sentence) for sentence in run.sql(text)["said"].to_pylist()]
 
 
 def _count(run: DuckRun, text: str) -> int:

@@ -131,7 +131,7 @@ class SplitCall(NamedTuple):
         fixed = None if self.fixed is None else read_fixed(files, self.fixed, self.parts)
         return SplitAsked(self.parts, self.seed, self.by, fixed, earlier, self.all_known)
 
-    def spell_header(self, run: FinishedRun, told: ToldSplit, written: Mapping[str, int] | None) -> str:
+    def spell_header(self, run: FinishedRun, summary: ToldSplit, written: Mapping[str, int] | None) -> str:
         """Return the header: how the run was split, and the records written by part, None where they were not."""
         noted = {
             "run": str(Path(local_path(run.path)).absolute()) if is_local(run.path) else run.path,
@@ -140,7 +140,7 @@ class SplitCall(NamedTuple):
             "by": self.by,
             "fixed": self.fixed,
             "from": self.earlier,
-            "counts": told.counts,
+            "counts": summary.counts,
             "written": written,
         }
         return json.dumps(noted, indent=1, ensure_ascii=False) + "\n"
@@ -221,16 +221,16 @@ def read_fixed(files: Files, path: str, parts: Parts) -> dict[str, str]:
     Raises:
         ConfigError: naming the file and the line: if it cannot be read, a part is none of `parts`, or an id has two.
     """
-    found = read_list_of(files, path, "--fixed", lambda cells: len(cells) > 1 and cells[1] in parts.names)
-    ids = found.id_column or 0
-    others = [at for at in range(len(found.names) or 2) if at != ids]
-    at = found.names.index("part") if "part" in found.names else next(iter(others), ids)
+    table = read_list_of(files, path, "--fixed", lambda cells: len(cells) > 1 and cells[1] in parts.names)
+    ids = table.id_column or 0
+    others = [at for at in range(len(table.names) or 2) if at != ids]
+    at = table.names.index("part") if "part" in table.names else next(iter(others), ids)
     fixed: dict[str, str] = {}
-    for number, cells in found.rows:
+    for number, cells in table.rows:
         doc_id, part = (cells[place] if place < len(cells) else "" for place in (ids, at))
         if doc_id.startswith("#") and part not in parts.names:
             continue
-        if part not in parts.names and (part or not found.names):
+        if part not in parts.names and (part or not table.names):
             expected = f"an id and one of {', '.join(parts.names)}"
             raise ConfigError(f"--fixed {path}: line {number}: expected {expected}, got {','.join(cells)[:100]!r}")
         if part and fixed.setdefault(doc_id, part) != part:
@@ -261,19 +261,19 @@ def tell(run: FinishedRun, asked: SplitAsked, counts: dict[str, int], unknown: l
     return ToldSplit(counts, sorted(whole, key=lambda row: order[row["part"]]), furthest, listed, unknown[:MOST_LISTED])
 
 
-def say_split(told: ToldSplit, run: FinishedRun) -> Iterator[str]:
+def say_split(summary: ToldSplit, run: FinishedRun) -> Iterator[str]:
     """Yield the lines of the summary."""
-    counts = told.counts
+    counts = summary.counts
     units, largest = counted(counts["units"], "unit"), counts["largest"]
     yield f"documents: {counts['documents']:,} in {units} that are not divided; the largest has {largest:,}"
     placed = max(1, counts["documents"] - counts["left_out"])
     given = f"units are whole, and {counted(counts['given'], 'document')} had a part"
     reason = given if counts["given"] else "a unit goes to one part as a whole"
-    for row in told.shares:
+    for row in summary.shares:
         off, share = row["documents"] - row["asked"], 100 * row["documents"] / placed
         why = "" if abs(off) <= NEAR * row["asked"] else f"; {off:+,.0f}: {reason}"
         yield f"{row['part']}: {row['documents']:,} documents, {share:.2f} % (asked {row['asked']:,.1f}{why})"
-    for row in told.furthest:
+    for row in summary.furthest:
         value = row["value"] or ("no value" if row["value"] is None else "an empty one")
         yield (
             f"by {row['name']}: furthest from its share is {value} in {row['part']}:"
@@ -286,10 +286,10 @@ def say_split(told: ToldSplit, run: FinishedRun) -> Iterator[str]:
         ("moved", "moved from the earlier split"),
     ):
         if counts[name]:
-            ids = [row["doc_id"] for row in told.listed if (row["part"] is None) == (name == "left_out")]
+            ids = [row["doc_id"] for row in summary.listed if (row["part"] is None) == (name == "left_out")]
             yield f"{counted(counts[name], 'document')} {what}: {name_some(ids, counts[name])}"
     if number := counts["unknown"]:
-        yield f"{counted(number, 'id')} in --fixed without a document: {name_some(told.unknown, number)}"
+        yield f"{counted(number, 'id')} in --fixed without a document: {name_some(summary.unknown, number)}"
     yield f"found pairs across parts: none; pairs that were not found may be: {_say_missed(run)}"
 
 

@@ -180,9 +180,9 @@ class Claim:
         now = times.pop(self._name, None)  # just written: the time of the file system
         look = _Look(now is not None)
         for name, written in sorted(times.items()):
-            said, silence = self._read(name), ((now or written) - written) / 1000
-            if said.get("place") == self._place and self._place:
-                if is_running(said.get("process"), said.get("born")):
+            rival, silence = self._read(name), ((now or written) - written) / 1000
+            if rival.get("place") == self._place and self._place:
+                if is_running(rival.get("process"), rival.get("born")):
                     look.living.append(name)
                 else:
                     look.dead[name] = GONE
@@ -219,8 +219,8 @@ class Claim:
         return self._read_before.get(name, {})
 
     def _owner(self, name: str) -> str:
-        said = self._read(name)
-        return f"process {said.get('process')} on {said.get('host')}, started {said.get('since')}" if said else name
+        claim = self._read(name)
+        return f"process {claim.get('process')} on {claim.get('host')}, started {claim.get('since')}" if claim else name
 
     def _refusal(self, living: list[str]) -> str:
         if not living:

@@ -113,17 +113,17 @@ class LocalStorage:
             from nddup.remote.kept_copies import read_kept  # noqa: PLC0415
 
             return read_kept(path, start, size)
-        found = b""
+        data = b""
         try:
             with open_stored(path) as file:
                 file.seek(start)
-                while len(found) < size and (more := file.read(size - len(found))):
-                    found += more
-                return found
+                while len(data) < size and (more := file.read(size - len(data))):
+                    data += more
+                return data
         except StoppedError:
-            if not found:
+            if not data:
                 raise
-            return found
+            return data
         except OSError as error:
             raise NddupError(f"{path}: cannot be read ({_reason(error)})") from error
 
@@ -175,8 +175,8 @@ class LocalStorage:
 
         Errors as `children`.
         """
-        found = {child.name: 0 if child.is_folder else child.status.st_size for child in _list_output(path)}
-        return {name: size for name, size in sorted(found.items()) if not name.startswith((".", "_"))}
+        sizes = {child.name: 0 if child.is_folder else child.status.st_size for child in _list_output(path)}
+        return {name: size for name, size in sorted(sizes.items()) if not name.startswith((".", "_"))}
 
     def digests(self, path: str) -> dict[str, int] | None:
         """Return the CRC-32 of each file at or below a path, by its path there, without hidden files.
@@ -189,15 +189,15 @@ class LocalStorage:
         from nddup.ground.array_files import crc_of  # noqa: PLC0415
 
         top = Path(local_path(path))
-        found = {}
+        sums = {}
         try:
             for where in [top] if top.is_file() else sorted(top.rglob("*")):
                 name = where.relative_to(top).as_posix() if where != top else top.name
                 if where.is_file() and (where == top or not re.search(r"(?:^|/)[._]", name)):
-                    found[name] = crc_of(where)
+                    sums[name] = crc_of(where)
         except OSError as error:
             raise OutputError(f"{path}: cannot be read ({_reason(error)})") from error
-        return found
+        return sums
 
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all in it, and Hadoop's checksum of it; do nothing if it is not there.
@@ -302,7 +302,7 @@ def _list(folder: str) -> list[_Found]:
     A file gives itself, a missing path nothing. Raises PermissionError if the folder or the status of a file in it
     cannot be read: leaving such files out would lose them silently.
     """
-    found = []
+    files = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -310,7 +310,7 @@ def _list(folder: str) -> list[_Found]:
                     continue
                 try:
                     entry.name.encode()
-                    found.append(_Found(os.path.join(folder, entry.name), entry.stat()))  # noqa: PTH118
+                    files.append(_Found(os.path.join(folder, entry.name), entry.stat()))  # noqa: PTH118
                 except PermissionError:
                     raise
                 except (OSError, UnicodeEncodeError):
@@ -319,7 +319,7 @@ def _list(folder: str) -> list[_Found]:
         return []
     except NotADirectoryError:
         return [_Found(folder, Path(folder).stat())]
-    return found
+    return files
 
 
 def _forget_checksum(path: Path) -> None:

@@ -83,8 +83,8 @@ def is_ours(name: str) -> bool:
         >>> [is_ours(name) for name in ("keep", "_COMPLETE", ".metrics.json.crc", "judged.csv")]
         [True, True, True, False]
     """
-    own = name.removeprefix(".").removesuffix(".crc") if name.endswith(".crc") else name
-    return own in IN_SIGHT | OUTPUTS | {COMPLETE, STAGES, RUN} or own.startswith(PREFIX)
+    bare = name.removeprefix(".").removesuffix(".crc") if name.endswith(".crc") else name
+    return bare in IN_SIGHT | OUTPUTS | {COMPLETE, STAGES, RUN} or bare.startswith(PREFIX)
 
 
 def versions() -> dict[str, str]:
@@ -521,7 +521,7 @@ def _spell(value: Mapping[str, Any], *, indent: int | None = None) -> str:
 def _read_own(text: str) -> dict[str, Any]:
     """Return the object that `_spell` wrote, without its digest; an earlier version wrote none."""
     value = load_object(text)
-    said = value.pop("digest", None)
-    if said is not None and said != digest(value):
+    stored = value.pop("digest", None)
+    if stored is not None and stored != digest(value):
         raise ValueError("its digest differs")
     return value

@@ -232,8 +232,8 @@ def likeness_of(
         sizes: (2, k), the features of a, and of b.
         shows_containment: whether a share of a sketch estimates the same share of its document.
     """
-    told: dict[str, NDArray[np.generic]] = {"overlap": overlap, "resemblance": resemblance}
-    return told | (
+    columns: dict[str, NDArray[np.generic]] = {"overlap": overlap, "resemblance": resemblance}
+    return columns | (
         {"containment_a": overlap / sizes[0], "containment_b": overlap / sizes[1]} if shows_containment else {}
     )
 

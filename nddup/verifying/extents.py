@@ -108,11 +108,11 @@ def _number(
     """Return a number for each shingle of all rows, end to end: equal for equal shingles only, from 0."""
     numbers = np.zeros(sum(len(places) for places in starts), np.int64)
     for step in range(length):
-        found = []
+        tokens = []
         for row, places in zip(rows, starts, strict=True):
             at = places + step
-            found.append(np.where(at < len(row), row[np.minimum(at, len(row) - 1)], 0) if len(row) else at)
-        keys = numbers * n_tokens + np.concatenate([np.empty(0, np.int64), *found])
+            tokens.append(np.where(at < len(row), row[np.minimum(at, len(row) - 1)], 0) if len(row) else at)
+        keys = numbers * n_tokens + np.concatenate([np.empty(0, np.int64), *tokens])
         numbers = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return numbers
 
@@ -186,8 +186,8 @@ def find_repeated(
     elsewhere = np.bincount(windows[homes != first_home[windows]], minlength=n_windows)
     is_repeated = (elsewhere > 0) | (within & (counts > 1))
 
-    some = is_repeated[windows]
-    places, windows, homes = places[some], windows[some], homes[some]
+    mask = is_repeated[windows]
+    places, windows, homes = places[mask], windows[mask], homes[mask]
     is_earliest = places == first_place[windows]
     is_first = is_earliest if within else homes == first_home[windows]
     return RepeatedWindows(
@@ -214,14 +214,14 @@ def cover_runs(begins: NDArray[np.int64], ends: NDArray[np.int64], tokens: int) 
 def _hash_windows(hashes: NDArray[np.uint64], length: int) -> NDArray[np.uint64]:
     """Return the hash of the `length` tokens from each token; at the end, of as many as there are."""
     power, size = _mix(hashes), 1
-    found, done = None, 0
+    whole, done = None, 0
     while done < length:
         if length & size:
-            found = power if found is None else _mix(found * _LEFT + _shifted(power, done))
+            whole = power if whole is None else _mix(whole * _LEFT + _shifted(power, done))
             done += size
         power = _mix(power * _LEFT + _shifted(power, size))
         size *= 2
-    return np.empty(0, np.uint64) if found is None else found
+    return np.empty(0, np.uint64) if whole is None else whole
 
 
 def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -204,7 +204,7 @@ def test_ratios_are_those_of_the_counts(common: int, missed: int, invented: int)
 
 def test_curves_add_up_from_the_top() -> None:
     """A point counts all that is at or above it; rows without a value are in no point."""
-    scores = score_curve([(10, [2, 1, 2]), (7, [3, 3, 0])], 0.1, found=8)
+    scores = score_curve([(10, [2, 1, 2]), (7, [3, 3, 0])], 0.1, n_pairs=8)
     ours = resemblance_curve([(100, [4]), (80, [4]), (None, [9])], [(80, [3])], steps=100, reference=6)
 
     assert [(p["at"], p["reference"], p["common"], p["together"]) for p in scores] == [(0.7, 5, 4, 2), (1.0, 2, 1, 2)]
