@@ -129,8 +129,8 @@ def _hint(message: str) -> str:
 
     key, value = name[1].replace("-", "_"), name[2]
     sections = {section: field.annotation for section, field in Config.model_fields.items()}
-    found = [section for section, kind in sections.items() if key in getattr(kind, "model_fields", {})]
-    return "".join(f"; a setting is given as --set {section}.{key}={value or '…'}" for section in found[:1])
+    owners = [section for section, kind in sections.items() if key in getattr(kind, "model_fields", {})]
+    return "".join(f"; a setting is given as --set {section}.{key}={value or '…'}" for section in owners[:1])
 
 
 class _Completion(argparse.Action):
@@ -265,8 +265,8 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: C901, PLR0911,
         needs_spark = isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in SPARK
         if not needs_spark and (fault := _find_unsound(options)):
             return _fail(str(fault), 2)
-        told = NO_SPARK if needs_spark else f"{reason_of(error)} (NDDUP_DEBUG=1 shows the trace)"
-        return _fail(told, 2 if needs_spark else 1)
+        message = NO_SPARK if needs_spark else f"{reason_of(error)} (NDDUP_DEBUG=1 shows the trace)"
+        return _fail(message, 2 if needs_spark else 1)
 
 
 def _end_interrupted(number: int, options: argparse.Namespace) -> int:

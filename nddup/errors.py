@@ -83,17 +83,17 @@ def reason_of(error: BaseException) -> str:
     It names the file that could not be read, the error of a Python worker, or the innermost cause. Too little memory is
     said as such, with what to do.
     """
-    said = _reason(error)
+    reason = _reason(error)
     if isinstance(error, MemoryError):
-        return f"the process may take no more memory ({said}): free some, or lower local.memory and local.processes"
-    if said.partition(":")[0].rpartition(".")[2].endswith("MemoryError"):
+        return f"the process may take no more memory ({reason}): free some, or lower local.memory and local.processes"
+    if reason.partition(":")[0].rpartition(".")[2].endswith("MemoryError"):
         return (
-            f"a task needs more memory than its Python worker may take ({said.rpartition('Error: ')[2]}):"
+            f"a task needs more memory than its Python worker may take ({reason.rpartition('Error: ')[2]}):"
             " raise spark.executor.pyspark.memory, or lower spark.executor.cores"
         )
-    if "Python worker exited unexpectedly" in said:
-        return f"{said}: most often for lack of memory; raise it, with spark.executor.memoryOverhead on a cluster"
-    return said
+    if "Python worker exited unexpectedly" in reason:
+        return f"{reason}: most often for lack of memory; raise it, with spark.executor.memoryOverhead on a cluster"
+    return reason
 
 
 def is_full(error: BaseException) -> bool:
@@ -113,9 +113,9 @@ def _reason(error: BaseException) -> str:
         return f"{file[1]}: cannot be read ({causes[-1] if causes else lines[0]})"
 
     errors = [line for line in lines if line.partition(":")[0].rpartition(".")[2].endswith(("Error", "Exception"))]
-    said = [line for line in errors if "Traceback (most recent call last)" not in line]
+    messages = [line for line in errors if "Traceback (most recent call last)" not in line]
 
     # The error of a worker contains a traceback; the worker's own message is the first line after that.
-    if len(said) < len(errors):
-        return said[0] if said else errors[0]
-    return (causes[-1:] or said or lines or [type(error).__name__])[0]
+    if len(messages) < len(errors):
+        return messages[0] if messages else errors[0]
+    return (causes[-1:] or messages or lines or [type(error).__name__])[0]

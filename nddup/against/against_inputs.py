@@ -159,7 +159,7 @@ def make_parts(texts: list[str], length: int, memory: Memory, spool: Path, ignor
     sizes = np.fromiter((len(text.encode("utf-8", "surrogatepass")) for text in texts), np.int64, len(texts))
     of_texts, longest = OF_TEXT * int(sizes.sum()), OF_SHINGLES * int(sizes.max(initial=0))
     memory.require(of_texts + longest, f"the shingles of the {len(texts):,} items")
-    room = MOST_BYTES if memory.given is None else int((memory.given - memory.held - of_texts) / OF_SHINGLES)
+    room = MOST_BYTES if memory.given is None else int((memory.given - memory.bytes_in_use - of_texts) / OF_SHINGLES)
     for number, rows in enumerate(pieces_of(sizes, min(room, MOST_BYTES))):
         folder = spool / f"shingles-{number}"
         folder.mkdir()

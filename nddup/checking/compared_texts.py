@@ -203,8 +203,8 @@ def differences(run: FinishedRun, again: Again) -> list[str]:
     stored, due = dict[tuple[str, int], Mapping[str, Any]](), dict[tuple[str, int], Mapping[str, Any]]()
     for name, columns, read in (("documents", again.columns, again.documents), ("rejects", REJECTS, again.rejects)):
         text = f"SELECT t.source, t.record, {', '.join(f't.{one}' for one in columns)} FROM {name} AS t"  # noqa: S608
-        found = run.sql(f"{text} SEMI JOIN again AS a ON t.source = a.source", again=sources)
-        rows = _digested(found).to_pylist()
+        part = run.sql(f"{text} SEMI JOIN again AS a ON t.source = a.source", again=sources)
+        rows = _digested(part).to_pylist()
         for kept, table in ((stored, rows), (due, read.to_pylist())):
             kept |= {(row["source"], row["record"]): {"table": name, **row} for row in table}
     unwritten = {name for name in BESIDE if all(row.get(name) is None for row in stored.values())}
@@ -412,5 +412,5 @@ def read_places(run: FinishedRun, places: Mapping[str, TextPlace], *, is_whole: 
     """Read the texts at these places again, or as much of each as a run stores; errors as of `read_whole`."""
     from nddup.results.opening import read_texts  # noqa: PLC0415 - only where texts are compared
 
-    found = read_texts(run.path, places, master=None, is_whole=is_whole)
-    return dict(zip(found["doc_id"].to_pylist(), found["text"].to_pylist(), strict=True))
+    texts = read_texts(run.path, places, master=None, is_whole=is_whole)
+    return dict(zip(texts["doc_id"].to_pylist(), texts["text"].to_pylist(), strict=True))

@@ -186,7 +186,7 @@ def collapse(
         sketches = _take_sketches(sketches, at, take)
     documents = documents.append_column("group", listed.column(2)).append_column("sketch", sketches)
     documents = documents.select(DOCUMENTS.names).cast(DOCUMENTS.arrow)
-    rejected = pa.concat_tables([some.select(REJECTS.names).cast(REJECTS.arrow) for some in rejects])
+    rejected = pa.concat_tables([part.select(REJECTS.names).cast(REJECTS.arrow) for part in rejects])
     return Collapsed(documents, rejected, later)
 
 
@@ -213,10 +213,10 @@ def _with_revisits(records: pa.Table) -> pa.Table:
         return records
     places = np.arange(len(records))
     engine = _engine(captures=records.append_column("doc_key", pa.array(places)).select(list(READ)))
-    found = find_revisited(engine)
+    revisited = find_revisited(engine)
     engine.forget()
-    revisits = found["revisit"].to_numpy()
-    places[revisits] = found["original"].to_numpy()
+    revisits = revisited["revisit"].to_numpy()
+    places[revisits] = revisited["original"].to_numpy()
     for name in (*COPIED, "reason"):
         records = records.set_column(records.schema.get_field_index(name), name, take(records[name], places))
     return records
@@ -252,9 +252,9 @@ def name_apart(records: pa.Table) -> pa.ChunkedArray:
         records: `doc_id`, `source`, `record`, in collection order.
     """
     keys = pa.array(np.arange(len(records)))
-    own = records.append_column("doc_key", keys)
-    own = own.append_column("content_fingerprint", keys.cast(pa.string()).cast(pa.binary()))
-    engine = _settle(own, renames=True)
+    rows = records.append_column("doc_key", keys)
+    rows = rows.append_column("content_fingerprint", keys.cast(pa.string()).cast(pa.binary()))
+    engine = _settle(rows, renames=True)
     return engine.sql("SELECT final_id FROM settled ORDER BY doc_key")["final_id"]
 
 
@@ -285,14 +285,14 @@ def name_nodes(
     best[groups[by_turn[::-1]]] = by_turn[::-1]
     counts = np.bincount(groups, minlength=n)
     members = by_name[np.argsort(groups[by_name], kind="stable")].astype(np.int32)
-    own = [level_of(count, levels) if levels else 0 for count in n_features.tolist()]
+    node_levels = [level_of(count, levels) if levels else 0 for count in n_features.tolist()]
     return Nodes(
         ids=documents["doc_id"],
         id_rank=names,
         node=groups,
         equals=counts[groups].astype(np.int32),
         sizes=sizes,
-        weights=sizes.astype(np.int64) << np.array(own, np.int64),
+        weights=sizes.astype(np.int64) << np.array(node_levels, np.int64),
         policy_rank=turns,
         contents=fingerprints_of(documents["content_fingerprint"]),
         sketches=sketches,

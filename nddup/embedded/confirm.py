@@ -106,10 +106,10 @@ class Confirmer(NamedTuple):
 
     def take(self, places: NDArray[np.int64]) -> Ragged:
         """Return the texts of the nodes at these places."""
-        held = [self.rows[place] for place in places.tolist()]
-        offsets = np.concatenate([[0], np.cumsum([row.high - row.low for row in held])]).astype(np.int64)
+        rows = [self.rows[place] for place in places.tolist()]
+        offsets = np.concatenate([[0], np.cumsum([row.high - row.low for row in rows])]).astype(np.int64)
         nothing = np.empty(0, np.uint64)
-        return Ragged(offsets, np.concatenate([nothing, *(row.values[row.low : row.high] for row in held)]))
+        return Ragged(offsets, np.concatenate([nothing, *(row.values[row.low : row.high] for row in rows)]))
 
     def confirm(self, matches: Matches, workers: Workers) -> Confirmed:
         """Return the candidates whose texts are alike enough; a thread holds a portion at a time."""
@@ -130,10 +130,10 @@ class Confirmer(NamedTuple):
         portions = list(divide_pairs(places, sizes))
         if len(portions) == 1:  # no thread starts for the few pairs of a query
             workers.report_progress("confirm", 0, 1)
-            found = compare_taken(self.take, places, self.rule)
+            compared = compare_taken(self.take, places, self.rule)
             workers.report_progress("confirm", 1, 1)
-            return found
-        parts = list(workers.work("confirm", lambda some: compare_taken(self.take, places[some], self.rule), portions))
+            return compared
+        parts = list(workers.work("confirm", lambda part: compare_taken(self.take, places[part], self.rule), portions))
         order = np.argsort(np.concatenate([np.empty(0, np.int64), *portions]), kind="stable")
         joined = join_compared(parts)
         return Compared(joined.common[order], joined.similarity[order], joined.is_bounded[order])
@@ -180,8 +180,10 @@ class Known(NamedTuple):
         del workers
         at = self._find(matches.ends)
         near = np.flatnonzero(at >= 0)
-        found = matches.take(near).with_resemblance(self.resemblance[at[near]], self.common[at[near]])
-        return Confirmed(found, _counts(len(at), Compared(np.maximum(at + 1, 0), np.full(len(at), np.nan), at < -1)))
+        confirmed = matches.take(near).with_resemblance(self.resemblance[at[near]], self.common[at[near]])
+        return Confirmed(
+            confirmed, _counts(len(at), Compared(np.maximum(at + 1, 0), np.full(len(at), np.nan), at < -1))
+        )
 
     def _find(self, ends: NDArray[np.int32]) -> NDArray[np.int64]:
         wanted = keys_of(ends)
@@ -212,12 +214,12 @@ def keys_of(ends: NDArray[np.int32]) -> NDArray[np.int64]:
     return np.asarray((ends[:, 0].astype(np.int64) << 32) + ends[:, 1])
 
 
-def _counts(candidates: int, found: Compared) -> dict[str, int]:
+def _counts(candidates: int, compared: Compared) -> dict[str, int]:
     return {
         "compared": candidates,
-        "confirmed": int(np.count_nonzero(found.is_near)),
-        "bounded": int(np.count_nonzero(found.is_bounded)),
-        "bounded_unconfirmed": int(np.count_nonzero(found.is_bounded & ~found.is_near)),
+        "confirmed": int(np.count_nonzero(compared.is_near)),
+        "bounded": int(np.count_nonzero(compared.is_bounded)),
+        "bounded_unconfirmed": int(np.count_nonzero(compared.is_bounded & ~compared.is_near)),
     }
 
 
@@ -267,17 +269,19 @@ def read_tokens(documents: pa.Table, nodes: NDArray[np.int32], texts: Texts, wor
         source = source.only(set(pc.unique(take(documents["source"], holders)).to_pylist()))
 
     places = places_of(take(documents["doc_key"], holders), workers.parts)
-    found = workers.scan(source, replace(texts.tokens, contents=contents, places=places), texts.limits)
-    at = pc.index_in(one_chunk(wanted), value_set=one_chunk(found["token_fingerprint"]))
+    token_rows = workers.scan(source, replace(texts.tokens, contents=contents, places=places), texts.limits)
+    at = pc.index_in(one_chunk(wanted), value_set=one_chunk(token_rows["token_fingerprint"]))
     if at.null_count and (places is not None or source is not texts.source):  # look everywhere
-        found = workers.scan(texts.source, replace(texts.tokens, contents=contents), texts.limits)
-        at = pc.index_in(one_chunk(wanted), value_set=one_chunk(found["token_fingerprint"]))
+        token_rows = workers.scan(texts.source, replace(texts.tokens, contents=contents), texts.limits)
+        at = pc.index_in(one_chunk(wanted), value_set=one_chunk(token_rows["token_fingerprint"]))
     if at.null_count:
         raise NddupError(
             f"pairs.confirm: {len(nodes) - at.null_count:,} of {len(nodes):,} texts were found again: {UNSTEADY}"
         )
-    starts = np.cumsum([0, *(len(chunk) for chunk in found["tokens"].chunks)])
-    chunks = [(chunk.values.to_numpy().view(np.uint64), chunk.offsets.to_numpy()) for chunk in found["tokens"].chunks]
+    starts = np.cumsum([0, *(len(chunk) for chunk in token_rows["tokens"].chunks)])
+    chunks = [
+        (chunk.values.to_numpy().view(np.uint64), chunk.offsets.to_numpy()) for chunk in token_rows["tokens"].chunks
+    ]
     places = at.to_numpy(zero_copy_only=False).astype(np.int64)
     of_chunk = np.searchsorted(starts, places, "right") - 1
     return [
@@ -336,15 +340,18 @@ def pair_families(  # noqa: PLR0913, PLR0917 - the last only where texts confirm
     families = pa.Table.from_batches(list_families(iter([connections]), max_edges=limits.max_edges), SEARCHED.arrow)
     most = min(limits.max_comparisons, workers.most_compared or limits.max_comparisons)
     keys = rule.finder and rule.finder.keys
-    how = FamilyRule(rule.threshold, keys, limits._replace(max_comparisons=most), most_lost=most_lost)
+    search_rule = FamilyRule(rule.threshold, keys, limits._replace(max_comparisons=most), most_lost=most_lost)
     confirm_of = None if confirmer is None else confirmer.of_family
 
     def search(rows: pa.Table) -> list[pa.RecordBatch]:
-        return list(search_families(iter(rows.to_batches()), rule=how, confirm_of=confirm_of))
+        return list(search_families(iter(rows.to_batches()), rule=search_rule, confirm_of=confirm_of))
 
     parts = workers.threads.map(search, _sketches_of(families, nodes))
-    found = pa.Table.from_batches(chain.from_iterable(parts), FAMILY_PAIRS.arrow)
-    of_kind = {what: found.filter(pc.equal(found["what"], what)) for what in ("stopped", "leaders", "limited", "pair")}
+    family_pairs = pa.Table.from_batches(chain.from_iterable(parts), FAMILY_PAIRS.arrow)
+    of_kind = {
+        what: family_pairs.filter(pc.equal(family_pairs["what"], what))
+        for what in ("stopped", "leaders", "limited", "pair")
+    }
     if len(stopped := of_kind["stopped"]):
         failed = CapacityError if most == limits.max_comparisons else NeedsSparkError
         raise failed(past_comparisons(stopped["node_b"][0].as_py(), most))
@@ -399,5 +406,5 @@ def _replace(matches: Matches, inside: NDArray[np.int64], within: pa.Table) -> M
         matches,
         first=ends[by_name, 0],
         second=ends[by_name, 1],
-        told={name: np.concatenate([old[outside], new[name]])[by_name] for name, old in matches.told.items()},
+        measures={name: np.concatenate([old[outside], new[name]])[by_name] for name, old in matches.measures.items()},
     )

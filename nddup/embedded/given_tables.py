@@ -137,8 +137,8 @@ def wanted_columns(names: list[str], *, id: str | None, text: str | None, read: 
     """Return the columns that may be read; all, for the message, if the text column is not among them."""
     usual = {*TITLE_NAMES, *BODY_NAMES, *CHAT_NAMES}
     texts = [text] if text is not None else [name for name in names if name.lower() in usual]
-    found = [name for name in dict.fromkeys(["id" if id is None else id, *texts, *read]) if names.count(name) == 1]
-    return found if set(texts) & set(found) else names
+    columns = [name for name in dict.fromkeys(["id" if id is None else id, *texts, *read]) if names.count(name) == 1]
+    return columns if set(texts) & set(columns) else names
 
 
 def choose_columns(  # noqa: PLR0913 - what a caller may say of a table
@@ -170,11 +170,11 @@ def choose_columns(  # noqa: PLR0913 - what a caller may say of a table
     chats = [name for name in usual if name.lower() in CHAT_NAMES and look.holds(df, name, only_chats=True)]
     doubtful = rivals(usual, Format("parquet", id="id", url="url"), chats) if text is None else []
     filled = look.filled(df, [name for name in doubtful if name in names]) if doubtful else []
-    *title, found = (text,) if text is not None else text_fields(usual, chats, filled) or (None,)
-    if found is None:
+    *title, body = (text,) if text is not None else text_fields(usual, chats, filled) or (None,)
+    if body is None:
         raise ConfigError(f"no column of texts; there are {', '.join(usual)}; {advice}")
-    _require_columns(names, [name for name in (id, *title, found, *read) if name is not None])
-    return Columns(id, next(iter(title), None), found, read)
+    _require_columns(names, [name for name in (id, *title, body, *read) if name is not None])
+    return Columns(id, next(iter(title), None), body, read)
 
 
 def holds_lists(df: GivenTable, name: str, *, only_chats: bool = False) -> bool:
@@ -227,14 +227,14 @@ def _is_list(value: object) -> bool:
 
 
 def _turns_of(df: GivenTable, name: str) -> pa.ChunkedArray:
-    held, chunks, size = list[str | None](), list[pa.Array](), 0
+    turns, chunks, size = list[str | None](), list[pa.Array](), 0
     for value in _values(df, name):
-        held.append(None if _is_missing(value) else _as_json(value))
-        size += len(held[-1] or "")
+        turns.append(None if _is_missing(value) else _as_json(value))
+        size += len(turns[-1] or "")
         if size > CHUNK_BYTES:
-            chunks.append(pa.array(held, pa.string()))
-            held, size = [], 0
-    return pa.chunked_array([*chunks, pa.array(held, pa.string())])
+            chunks.append(pa.array(turns, pa.string()))
+            turns, size = [], 0
+    return pa.chunked_array([*chunks, pa.array(turns, pa.string())])
 
 
 def _as_json(value: object) -> str:
@@ -245,8 +245,8 @@ def _as_json(value: object) -> str:
 def _require_columns(names: list[str], wanted: list[str]) -> None:
     for column in wanted:
         if names.count(column) != 1:
-            told = f"{names.count(column)} columns {column!r}" if column in names else f"no column {column!r}"
-            raise ConfigError(f"{told}; there are {', '.join(map(str, names))}")
+            fault = f"{names.count(column)} columns {column!r}" if column in names else f"no column {column!r}"
+            raise ConfigError(f"{fault}; there are {', '.join(map(str, names))}")
 
 
 def is_polars(given: object) -> bool:
@@ -263,25 +263,25 @@ def to_arrow(df: GivenTable, columns: Columns) -> pa.Table:
     Raises:
         ConfigError: if a column holds something else.
     """
-    found: dict[str, Any] = dict.fromkeys(("id", "title", "text", "turns"))
+    arrays: dict[str, Any] = dict.fromkeys(("id", "title", "text", "turns"))
     for kind, name in zip(("id", "title"), columns[:2], strict=True):
         if name is not None:  # pandas may have a column 0
             column = _column(df, name, is_id=True)
-            found[kind] = _as_strings(_as_integers(column) if kind == "id" else column, name, is_id=True)
+            arrays[kind] = _as_strings(_as_integers(column) if kind == "id" else column, name, is_id=True)
     if holds_lists(df, columns.text):
-        found["turns"] = _turns_of(df, columns.text)
+        arrays["turns"] = _turns_of(df, columns.text)
     else:
-        found["text"] = _as_strings(_column(df, columns.text, is_id=False), columns.text, is_id=False)
-    rows = len(found["text"] if found["turns"] is None else found["turns"])
-    found["id"] = pa.array(np.arange(rows)) if found["id"] is None else found["id"]
-    found = {name: pa.nulls(rows, pa.string()) if column is None else column for name, column in found.items()}
+        arrays["text"] = _as_strings(_column(df, columns.text, is_id=False), columns.text, is_id=False)
+    rows = len(arrays["text"] if arrays["turns"] is None else arrays["turns"])
+    arrays["id"] = pa.array(np.arange(rows)) if arrays["id"] is None else arrays["id"]
+    arrays = {name: pa.nulls(rows, pa.string()) if column is None else column for name, column in arrays.items()}
     values = [_as_strings(_column(df, name, is_id=True), name, is_id=True).cast(pa.string()) for name in columns.read]
     if values:
         places = (np.arange(rows)[:, None] + np.arange(len(values)) * rows).ravel()
         flat = one_chunk(pa.chunked_array([chunk for value in values for chunk in value.chunks], pa.string()))
         offsets = pa.array(np.arange(rows + 1) * len(values), pa.int32())
-        found["policy"] = pa.ListArray.from_arrays(offsets, flat.take(pa.array(places)))
-    return pa.table(found)
+        arrays["policy"] = pa.ListArray.from_arrays(offsets, flat.take(pa.array(places)))
+    return pa.table(arrays)
 
 
 def _column(df: GivenTable, name: str, *, is_id: bool) -> pa.ChunkedArray:
@@ -326,15 +326,15 @@ def _of_pandas(column: GivenTable, name: str, *, is_id: bool) -> pa.ChunkedArray
 
 def _of_rows(values: Iterable[Any], name: str, *, is_id: bool) -> pa.ChunkedArray:
     """Do as `_of_pandas` for the values of one key in a list of dictionaries; a missing one is null."""
-    held = list(values)
-    if is_id and all(value is None or type(value) is int or isinstance(value, np.integer) for value in held):
+    cells = list(values)
+    if is_id and all(value is None or type(value) is int or isinstance(value, np.integer) for value in cells):
         with suppress(OverflowError, pa.ArrowException):
-            return pa.chunked_array([pa.array(held, pa.int64())])
-    return _of_values(held, name, _is_missing, is_id=is_id)
+            return pa.chunked_array([pa.array(cells, pa.int64())])
+    return _of_values(cells, name, _is_missing, is_id=is_id)
 
 
 def _of_values(column: Iterable[Any], name: str, is_missing: Callable[[Any], bool], *, is_id: bool) -> pa.ChunkedArray:
-    chunks, held, size = list[pa.Array](), list[bytes | None](), 0
+    chunks, cells, size = list[pa.Array](), list[bytes | None](), 0
     for row, value in enumerate(column):
         known = value
         if not isinstance(value, str | bytes):
@@ -344,12 +344,12 @@ def _of_values(column: Iterable[Any], name: str, is_missing: Callable[[Any], boo
                 known = _spell(value, name)
             else:
                 raise not_text(name, type(value).__name__, f" in row {row}")
-        held.append(known.encode("utf-8", "surrogatepass") if isinstance(known, str) else known)
-        size += len(held[-1] or b"")
+        cells.append(known.encode("utf-8", "surrogatepass") if isinstance(known, str) else known)
+        size += len(cells[-1] or b"")
         if size > CHUNK_BYTES:
-            chunks.append(pa.array(held, pa.binary()))
-            held, size = [], 0
-    return pa.chunked_array([*chunks, pa.array(held, pa.binary())])
+            chunks.append(pa.array(cells, pa.binary()))
+            cells, size = [], 0
+    return pa.chunked_array([*chunks, pa.array(cells, pa.binary())])
 
 
 def _spell(value: object, name: str) -> str:

@@ -115,8 +115,8 @@ class Matches:
     Attributes:
         first: (k,), the node with the lower place.
         second: (k,), the other.
-        told: the columns LIKENESS of `tables` by name, (k,) each, of the first as a and the second as b; without those
-            that the kind does not show. `resemblance` is exact where `common` is given.
+        measures: the columns LIKENESS by name, (k,) each, of the first as a and the second as b; without those that
+            the kind does not show. `resemblance` is exact where `common` is given.
         links: (l, 2), heavy nodes that were not compared and may belong to one family.
         candidates: the number of pairs that met.
         heavy: the number of heavy nodes.
@@ -130,7 +130,7 @@ class Matches:
 
     first: NDArray[np.int32]
     second: NDArray[np.int32]
-    told: Mapping[str, NDArray[Any]]
+    measures: Mapping[str, NDArray[Any]]
     links: NDArray[np.int32]
     candidates: int = 0
     heavy: int = 0
@@ -142,18 +142,18 @@ class Matches:
     @property
     def overlap(self) -> NDArray[np.int32]:
         """The number of ids in common, (k,)."""
-        return self.told["overlap"]
+        return self.measures["overlap"]
 
     @property
     def resemblance(self) -> NDArray[np.float64]:
         """The resemblance, (k,)."""
-        return self.told["resemblance"]
+        return self.measures["resemblance"]
 
     @property
     def containments(self) -> NDArray[np.float64]:
         """Of the first in the second and the other way, (2, k); NaN where the kind shows none."""
         nothing = np.full(len(self.first), np.nan)
-        return np.stack([self.told.get(f"containment_{end}", nothing) for end in "ab"])
+        return np.stack([self.measures.get(f"containment_{end}", nothing) for end in "ab"])
 
     @property
     def likeness(self) -> NDArray[np.float64]:
@@ -167,12 +167,12 @@ class Matches:
 
     def take(self, rows: NDArray[np.int64]) -> "Matches":
         """Return some of the pairs, as the sketches decided them."""
-        told = {name: values[rows] for name, values in self.told.items()}
-        return replace(self, first=self.first[rows], second=self.second[rows], told=told)
+        columns = {name: values[rows] for name, values in self.measures.items()}
+        return replace(self, first=self.first[rows], second=self.second[rows], measures=columns)
 
     def with_resemblance(self, resemblance: NDArray[np.float64], common: NDArray[np.int32]) -> "Matches":
         """Return the pairs with the resemblance of their texts, and the shingles that both have."""
-        return replace(self, told={**self.told, "resemblance": resemblance}, common=common)
+        return replace(self, measures={**self.measures, "resemblance": resemblance}, common=common)
 
     def table(self, n_features: NDArray[np.int32]) -> pa.Table:
         """Return CONFIRMED as other stages read it; `n_features` are those of all documents.
@@ -185,7 +185,7 @@ class Matches:
             "node_b": pa.array(self.second),
         }
         for column in LIKENESS:
-            values = self.told.get(column.name)
+            values = self.measures.get(column.name)
             columns[column.name] = (
                 nulls(rows, TYPES[column.type]) if values is None else pa.array(values, from_pandas=True)
             )
@@ -282,19 +282,21 @@ def _match(
     search = _Search(probes, postings, rule, begin_count(len(rows), rule.limits.max_edges if rule.limits else NO_LIMIT))
     if rule.finder is None:
         connect_cliques(search.connected, probes, rule.threshold.rule)
-    found, pairs, compared = [], len(links), 0
+    results, pairs, compared = [], len(links), 0
     is_dense = search.is_by_shingles and postings.meetings.sum() > CROWDED * len(rows)
     number = PARTS * workers.count * (CROWD_PARTS if is_dense else 1)
     parts = _divide(postings.meetings + np.diff(probes.prefixes.offsets), number)
     for part in workers.work("match", partial(search.join, most=most), parts):
-        found.append(part)
+        results.append(part)
         pairs += len(part.first)
         compared += part.candidates
         if compared > most:
             raise NeedsSparkError(f"more than {most:,} pairs of sketches are candidates")
-        held = workers.memory.of_shared(len(probes.sketches.values))
-        workers.memory.require(held + OF_MATCH * pairs, f"{len(rows):,} distinct sketches with {pairs:,} pairs so far")
-    matches = _gather([search.listed(part) for part in found], links, probes, names[rows], rule)
+        shared_bytes = workers.memory.of_shared(len(probes.sketches.values))
+        workers.memory.require(
+            shared_bytes + OF_MATCH * pairs, f"{len(rows):,} distinct sketches with {pairs:,} pairs so far"
+        )
+    matches = _gather([search.listed(part) for part in results], links, probes, names[rows], rule)
     large = search.large(names[rows])
     return replace(matches, large=large, heavy=int(np.count_nonzero(heavy)), rounds=rounds)
 
@@ -379,18 +381,22 @@ def _by_keys(
     heavy, _ = find_heavy(numbered, rule.most_light)
     lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
     keys = take_prefixes(numbered, rows, lengths)
-    own = take_rows(sketches, rows)
-    return rows, Probes(own, keys, sizes[rows], bounds[rows], lengths, lengths, heavy[rows], make_bitmaps(*own)), heavy
+    by_size = take_rows(sketches, rows)
+    return (
+        rows,
+        Probes(by_size, keys, sizes[rows], bounds[rows], lengths, lengths, heavy[rows], make_bitmaps(*by_size)),
+        heavy,
+    )
 
 
 def _gather(
-    found: list[JoinResult], links: NDArray[np.int32], probes: Probes, names: NDArray[np.int64], rule: PairingOptions
+    results: list[JoinResult], links: NDArray[np.int32], probes: Probes, names: NDArray[np.int64], rule: PairingOptions
 ) -> Matches:
     """Join the pairs that all threads found, sorted by their names."""
-    found = found or [find_nothing(0)]
-    ends = np.concatenate([np.stack([part.first, part.second], axis=1) for part in found])
-    overlap = np.concatenate([part.overlap for part in found])
-    resemblance = np.concatenate([part.resemblance for part in found])
+    results = results or [find_nothing(0)]
+    ends = np.concatenate([np.stack([part.first, part.second], axis=1) for part in results])
+    overlap = np.concatenate([part.overlap for part in results])
+    resemblance = np.concatenate([part.resemblance for part in results])
     named = names[ends]
     is_turned = named[:, 0] > named[:, 1]
     named[is_turned], ends[is_turned] = named[is_turned, ::-1], ends[is_turned, ::-1]
@@ -402,12 +408,12 @@ def _gather(
         named[order, 1],
         likeness_of(overlap[order], resemblance[order], sizes, shows_containment=shows),
         np.sort(names[links], axis=1),
-        sum(part.candidates for part in found),
+        sum(part.candidates for part in results),
     )
 
 
 def _at_coarser(matches: Matches) -> Matches:
     """Choose, of pairs found at several levels, those at the coarser of both own levels; name them by their nodes."""
-    own = (matches.ends >> LEVEL_BITS & LEVELS).max(axis=1)
-    found = matches.take(np.flatnonzero((matches.first & LEVELS) == own))
-    return replace(found, first=found.first >> 2 * LEVEL_BITS, second=found.second >> 2 * LEVEL_BITS)
+    levels = (matches.ends >> LEVEL_BITS & LEVELS).max(axis=1)
+    chosen = matches.take(np.flatnonzero((matches.first & LEVELS) == levels))
+    return replace(chosen, first=chosen.first >> 2 * LEVEL_BITS, second=chosen.second >> 2 * LEVEL_BITS)

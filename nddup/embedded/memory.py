@@ -50,13 +50,13 @@ class Memory:
     Attributes:
         given: limit in bytes; None: no limit.
         advice: what the error message recommends when the limit is too low.
-        held: bytes that stay in use through all later steps.
+        bytes_in_use: bytes that stay in use through all later steps.
         is_mapped: whether the ids of the documents lie in a mapped file.
     """
 
     given: int | None = None
     advice: str = "go on with --engine spark --resume"
-    held: float = BASE
+    bytes_in_use: float = BASE
     is_mapped: bool = False
 
     @property
@@ -73,7 +73,7 @@ class Memory:
         """
         of_each = OF_MAPPED_DOCUMENT if self.is_mapped else OF_DOCUMENT
         of_id = (ID_BYTES if is_copied else 0) if self.is_mapped else OF_POSTING
-        self.held = BASE + of_each * documents + of_id * postings
+        self.bytes_in_use = BASE + of_each * documents + of_id * postings
         self.require(OF_KEPT * documents if self.is_mapped else 0, f"the {documents:,} documents")
 
     def of_numbered(self, postings: int) -> float:
@@ -95,9 +95,9 @@ class Memory:
         Raises:
             NeedsSparkError: if that is too much; it says how to go on. What earlier steps saved stays in the folder.
         """
-        needed = self.held + size
+        needed = self.bytes_in_use + size
         if self.given is not None and needed > self.given:
-            whole = f" (the whole some {(self.held + size / part) / 1e9:.0f} GB)" if part < 1 else ""
+            whole = f" (the whole some {(self.bytes_in_use + size / part) / 1e9:.0f} GB)" if part < 1 else ""
             raise NeedsSparkError(
                 f"{what} may need {needed / 1e9:.1f} GB of memory{whole}, more than local.memory"
                 f" {self.given / 1e9:.1f} GB; {self.advice}"

@@ -144,33 +144,33 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
 
     Cost: sorts of the nodes and edges.
     """
-    found = np.unique(matches.ends)
-    found = found[np.argsort(nodes.id_rank[found])]
+    matched = np.unique(matches.ends)
+    matched = matched[np.argsort(nodes.id_rank[matched])]
     places = np.full(len(nodes.node), -1, np.int32)
-    places[found] = np.arange(len(found), dtype=np.int32)
+    places[matched] = np.arange(len(matched), dtype=np.int32)
     ends = places[matches.ends]
-    components = label_components(ends, nodes=len(found))
+    components = label_components(ends, nodes=len(matched))
 
-    turns = nodes.policy_rank[nodes.first_by_policy[found]]
-    heaviest = -nodes.weights[found] if least_containment is not None else np.zeros(len(found), np.int64)
-    classes = nodes.forced[nodes.first_by_policy[found]]
-    ranks = np.empty(len(found), np.int32)
-    ranks[np.lexsort((turns, heaviest, classes))] = np.arange(len(found), dtype=np.int32)
-    is_led = np.isin(found, led.nodes)
+    turns = nodes.policy_rank[nodes.first_by_policy[matched]]
+    heaviest = -nodes.weights[matched] if least_containment is not None else np.zeros(len(matched), np.int64)
+    classes = nodes.forced[nodes.first_by_policy[matched]]
+    ranks = np.empty(len(matched), np.int32)
+    ranks[np.lexsort((turns, heaviest, classes))] = np.arange(len(matched), dtype=np.int32)
+    is_led = np.isin(matched, led.nodes)
     likeness = matches.likeness if least_containment is None else matches.containments
     is_free = max_lost is None and not classes.any()
     if not is_free:
-        loss = None if max_lost is None else _loss(matches, nodes.n_features[found][ends.T], max_lost)
-        named = None if led.stands is None else _named(ends, found, is_led, led)
+        loss = None if max_lost is None else _loss(matches, nodes.n_features[matched][ends.T], max_lost)
+        named = None if led.stands is None else _named(ends, matched, is_led, led)
         likeness = direct_edges(likeness, classes[ends.T], loss, named)
     choice = keep_first(ends, likeness, ranks, least_containment or 0.0)
     leads = choice.kept if is_free else keep_first(ends, direct_leading(classes[ends.T]), ranks).kept
 
     # Reorder the nodes: so far they are sorted by id, from here on by component.
     order = np.argsort(components.ordinals, kind="stable")
-    moved = np.empty(len(found), np.int32)
-    moved[order] = np.arange(len(found), dtype=np.int32)
-    heads = np.where(choice.kept, np.arange(len(found)), choice.duplicate_of)
+    moved = np.empty(len(matched), np.int32)
+    moved[order] = np.arange(len(matched), dtype=np.int32)
+    heads = np.where(choice.kept, np.arange(len(matched)), choice.duplicate_of)
     ordinals = components.ordinals[order]
     edges = np.sort(moved[ends], axis=1)
     by_place = np.lexsort((edges[:, 1], edges[:, 0]))
@@ -179,7 +179,7 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     n_components = int(ordinals.max(initial=-1)) + 1
     starts = np.searchsorted(ordinals, np.arange(n_components + 1))
     return Graph(
-        nodes=found[order].astype(np.int32),
+        nodes=matched[order].astype(np.int32),
         starts=starts,
         ordinals=ordinals,
         kept=choice.kept[order],
@@ -193,11 +193,13 @@ def build_graph(  # noqa: PLR0913 - each is a setting of its own
     )
 
 
-def _named(ends: NDArray[np.int32], found: NDArray[np.int32], is_led: NDArray[np.bool_], led: Led) -> NDArray[np.bool_]:
+def _named(
+    ends: NDArray[np.int32], matched: NDArray[np.int32], is_led: NDArray[np.bool_], led: Led
+) -> NDArray[np.bool_]:
     """Return `is_named` of `direct_edges`: of a component given by leaders it is known what replaces each node."""
-    stands = np.full(len(found), -1, np.int32)
-    stands[is_led] = np.asarray(led.stands)[np.searchsorted(led.nodes, found[is_led])]
-    return np.asarray(~is_led[ends.T] | (stands[ends.T] == found[ends.T[::-1]]))
+    stands = np.full(len(matched), -1, np.int32)
+    stands[is_led] = np.asarray(led.stands)[np.searchsorted(led.nodes, matched[is_led])]
+    return np.asarray(~is_led[ends.T] | (stands[ends.T] == matched[ends.T[::-1]]))
 
 
 def _loss(matches: Matches, sizes: NDArray[np.int32], most: Fraction) -> Loss:
@@ -231,9 +233,9 @@ def mine_spread(problem: Problem, numbers: NDArray[np.int64], rule: MiningRule, 
     workers.memory.require(sum(bounds), f"shares of a component of {len(numbers):,} distinct sketches")
 
     for find in share_steps(rule.mode, rule.budget).values():
-        found = list(workers.work("mine", partial(PlacedShare.find, find=find), cuts))
-        whole = [sets for sets in found if sets is not None]
-        if len(whole) == len(found):
+        results = list(workers.work("mine", partial(PlacedShare.find, find=find), cuts))
+        whole = [sets for sets in results if sets is not None]
+        if len(whole) == len(results):
             return _distinct(whole)
     return find_sets(replace(problem, by_leaders=True), **rule._replace(mode="all")._asdict())
 
@@ -257,10 +259,10 @@ def _distinct(parts: list[Itemsets]) -> Itemsets:
         rows = (part.members[low:high] for low, high in pairwise(part.offsets.tolist()))  # a share may have none
         for members, support in zip(rows, part.supports, strict=True):
             seen.setdefault(members.tobytes(), (members, support))
-    found = [members for members, _ in seen.values()]
-    offsets = np.concatenate([[0], np.cumsum([len(members) for members in found])]).astype(np.int64)
+    lists = [members for members, _ in seen.values()]
+    offsets = np.concatenate([[0], np.cumsum([len(members) for members in lists])]).astype(np.int64)
     supports = np.array([support for _, support in seen.values()], np.int32)
-    return Itemsets(offsets, np.concatenate([np.empty(0, np.int32), *found]), supports, parts[0].coverage)
+    return Itemsets(offsets, np.concatenate([np.empty(0, np.int32), *lists]), supports, parts[0].coverage)
 
 
 def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.Table:
@@ -285,22 +287,22 @@ def mine(graph: Graph, nodes: Nodes, rule: MiningRule, workers: Workers) -> pa.T
 
     # The largest components come first, so the first tasks take the most memory together.
     portions = list(_in_portions(rest, graph.sizes[rest]))
-    first = (problems.component(some[0]) for some in portions[: workers.count] if graph.sizes[some[0]] > LARGE)
+    first = (problems.component(portion[0]) for portion in portions[: workers.count] if graph.sizes[portion[0]] > LARGE)
     largest = sum(_bound(problem) for problem in first)
     if MODES[mode].is_mined:
         workers.memory.require(largest, f"components of up to {graph.sizes.max(initial=0):,} distinct sketches")
 
-    found: list[pa.RecordBatch] = []
+    set_batches: list[pa.RecordBatch] = []
     members = int(graph.sizes[supports >= 0].sum())
     for batches in workers.work("mine", mine_some, portions):
         members += sum(len(batch.column("positions").flatten()) for batch in batches)
-        found += batches
+        set_batches += batches
         workers.memory.require(largest + OF_SET_MEMBER * members, f"sets of {members:,} members so far")
     cut = np.flatnonzero((supports < 0) & is_spread)
     shares = {one: graph.shares[slice(*graph.starts[one : one + 2])] for one in cut.tolist()}
     spread = ((one, mine_spread(problems.component(one), its, rule, workers)) for one, its in shares.items())
     whole = _whole(graph, supports, "all" if mode == "all" else "pairs")
-    return pa.concat_tables([whole, pa.Table.from_batches([*found, *list_sets(spread)], SETS.arrow)])
+    return pa.concat_tables([whole, pa.Table.from_batches([*set_batches, *list_sets(spread)], SETS.arrow)])
 
 
 def _bound(problem: Problem) -> int:

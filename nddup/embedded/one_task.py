@@ -111,12 +111,12 @@ class Deciding:
     matches: bytes = b""
 
 
-def decide(batches: Iterable[pa.RecordBatch], *, how: Deciding) -> Batches:
+def decide(batches: Iterable[pa.RecordBatch], *, deciding: Deciding) -> Batches:
     """Yield ANSWERS of a task with these `ROWS`: all documents, and the texts of some."""
     documents, texts = _divide(batches)
-    tokens = _name_texts(documents, texts) if how.matches else None
+    tokens = _name_texts(documents, texts) if deciding.matches else None
     try:
-        tables, stages = _make(documents, tokens, how)
+        tables, stages = _make(documents, tokens, deciding)
     except WantedError as error:
         yield _answer(WANTED, _stream(_wanted(documents, error.contents)))
         yield _answer(MATCHES, pickle.dumps(error.matches))
@@ -133,18 +133,20 @@ def decide(batches: Iterable[pa.RecordBatch], *, how: Deciding) -> Batches:
                 yield _answer(name, _stream(table.slice(rows.start, rows.stop - rows.start)))
 
 
-def _make(documents: pa.Table, tokens: pa.Table | None, how: Deciding) -> tuple[dict[str, pa.Table], dict[str, Any]]:
-    config, memory = how.config, Memory(how.memory)
-    matches: Matches | None = pickle.loads(how.matches) if how.matches else None  # noqa: S301 - this run's own task made it
+def _make(
+    documents: pa.Table, tokens: pa.Table | None, deciding: Deciding
+) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+    config, memory = deciding.config, Memory(deciding.memory)
+    matches: Matches | None = pickle.loads(deciding.matches) if deciding.matches else None  # noqa: S301 - this run's own task made it
     with _Given(1, memory=memory, most_compared=MOST_COMPARED, tokens=tokens) as workers:
         memory.hold(len(documents), sum(len(chunk.flatten()) for chunk in documents["sketch"].chunks))
         joined: list[NDArray[np.int32]] = []
         read = partial(_read, documents, config, workers, joined)
         search = None if matches is None else lambda nodes: matches  # noqa: ARG005
-        paired = engine.pair(documents, config, workers, search=search, forced=how.forced, read=read)
+        paired = engine.pair(documents, config, workers, search=search, forced=deciding.forced, read=read)
         clustered = engine.cluster(paired, config, workers)
         kept = engine.keep(paired, clustered, config)
-        chosen = engine.count_choices(documents, paired, clustered, kept, config, how.forced)
+        chosen = engine.count_choices(documents, paired, clustered, kept, config, deciding.forced)
     stages = {"pairs": paired.stage_counts, "clusters": clustered.counts, "keep": chosen}
     of = {"pairs": paired, "keep": kept}
     tables = {name: getattr(of.get(name, clustered), name) for name in MADE}
@@ -164,7 +166,7 @@ def _read(  # noqa: PLR0913, PLR0917 - a partial of it reads
     """Return what compares the texts of candidates; ask for those that are not there: `WantedError`."""
     joined.append(joined_ends(matches))
     memory = workers.memory  # while pairs are found, those of a component that turns out large are there too
-    memory.given = min(memory.given or NO_LIMIT, int(memory.held) + MOST_BYTES)
+    memory.given = min(memory.given or NO_LIMIT, int(memory.bytes_in_use) + MOST_BYTES)
     try:
         return engine.read_texts(matches, documents, nodes, config, TEXTS.arrow.empty_table(), workers)
     except WantedError as error:

@@ -66,10 +66,10 @@ def spell_clusters(clusters: pa.Table, members: pa.Table) -> Iterator[str]:
 
 def _members_of(members: pa.Table, cluster_ids: list[str]) -> dict[str, list[str]]:
     few = members.filter(pc.is_in(members["cluster_id"], pa.array(cluster_ids, pa.string()))).sort_by("doc_id")
-    found: dict[str, list[str]] = {cluster_id: [] for cluster_id in cluster_ids}
+    of_cluster: dict[str, list[str]] = {cluster_id: [] for cluster_id in cluster_ids}
     for cluster_id, doc_id in zip(few["cluster_id"].to_pylist(), few["doc_id"].to_pylist(), strict=True):
-        found[cluster_id].append(doc_id)
-    return found
+        of_cluster[cluster_id].append(doc_id)
+    return of_cluster
 
 
 def spell_features(documents: pa.Table) -> Iterator[str]:
@@ -160,8 +160,8 @@ class Reader:
         counted = self.workers.scan(files, Counts(), self.limits)
         known = set(pc.unique(counted["source"]).to_pylist())
         whole = [{"source": source, "split": 0, "n": record} for source, record in wanted if source not in known]
-        told = pa.concat_tables([counted, pa.Table.from_pylist(whole, COUNTED.arrow)]).group_by(["source", "split"])
-        parts = told.aggregate([("n", "max")]).sort_by([("source", "ascending"), ("split", "ascending")])
+        by_split = pa.concat_tables([counted, pa.Table.from_pylist(whole, COUNTED.arrow)]).group_by(["source", "split"])
+        parts = by_split.aggregate([("n", "max")]).sort_by([("source", "ascending"), ("split", "ascending")])
         before = np.cumsum(parts["n_max"]) - parts["n_max"]
         firsts = dict(zip(reversed(parts["source"].to_pylist()), reversed(before.tolist()), strict=True))
         keys = pa.chunked_array([pa.array([firsts[source] + record - 1 for source, record in wanted], pa.int64())])
@@ -181,10 +181,10 @@ class Reader:
             return STORED_TEXTS.arrow.empty_table()
         fingerprints = frozenset(fingerprint for _, fingerprint in documents.values())
         files = self.collection.only({source for source, _ in documents.values()})
-        found = self.workers.scan(files, Texts(self.text, fingerprints, characters, places), self.limits)
+        rows = self.workers.scan(files, Texts(self.text, fingerprints, characters, places), self.limits)
 
         texts: dict[tuple[str, bytes], str] = {}
-        for row in found.to_pylist():  # records of equal content may have different texts: the least is taken
+        for row in rows.to_pylist():  # records of equal content may have different texts: the least is taken
             place = row["source"], row["content_fingerprint"]
             texts[place] = min(row["text"], texts.get(place, row["text"]))
         named = [(doc_id, texts[place]) for doc_id, place in sorted(documents.items()) if place in texts]
@@ -232,8 +232,8 @@ def write_kept(kept: Iterable[pa.Table], folder: Path, files: KeptFiles, added: 
         OutputError: if a file cannot be written.
         NddupError: if a worker fails, or a line has the added fields already.
     """
-    own = [DOCUMENTS.arrow.field(name) for name in KEPT_COLUMNS[1:]]
-    schema = pa.schema([*own, pa.field("content", pa.string()), *added])
+    fields = [DOCUMENTS.arrow.field(name) for name in KEPT_COLUMNS[1:]]
+    schema = pa.schema([*fields, pa.field("content", pa.string()), *added])
     write, written, target = _write_parquet if files.is_table else _write_lines, 0, folder
     first = (0, schema.empty_table())  # the first file is there whatever is kept
     try:

@@ -150,9 +150,9 @@ class Written:
 
     table: ClassVar[Table] = REWRITTEN
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Make no rows: a task that writes a file makes its own."""
-        del found, head
+        del lists, head
         yield from ()
 
 
@@ -211,8 +211,8 @@ class RewrittenFile:
         cutting = None if self.cutting is None else replace(self.cutting, whole=0, plain=0)
         with pa.memory_map(self.verdicts) as source:
             rows = pa.ipc.open_file(source).read_all().slice(low, high - low)
-            how = {"is_tagging": self.is_tagging, "may_go_on": self.is_first}
-            return judge(rows, self.head.format.kind, **how, added=self.added, cutting=cutting)
+            options = {"is_tagging": self.is_tagging, "may_go_on": self.is_first}
+            return judge(rows, self.head.format.kind, **options, added=self.added, cutting=cutting)
 
     def _write(self, pieces: Iterator[bytes]) -> None:
         target = place_of(self.folder, self.entry.file.source)

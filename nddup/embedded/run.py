@@ -122,14 +122,14 @@ def run_locally(
     *,
     log_format: LogFormat = "text",
     processes: Processes | None = None,
-    **how: JsonValue,
+    **arguments: JsonValue,
 ) -> dict[str, Any]:
     """Make a run on this machine, without Spark.
 
     Args:
         inputs: files and folders of this machine.
         processes: worker processes that were started already, if any; they end with the run.
-        **how: `overwrite`, `resume`, `first_log_line` and `earlier`, as `nddup.stages.run.make_run` takes them.
+        **arguments: `overwrite`, `resume`, `first_log_line` and `earlier`, as `nddup.stages.run.make_run` takes them.
 
     Returns:
         The metrics, as in `metrics.json`.
@@ -143,4 +143,4 @@ def run_locally(
     spool, memory = Path(local_path(folder.spool)), Memory(memory_of(config))
     with Workers(plan.processes_of(config), processes, spool, progress.step, memory) as workers:
         engine_of_run = LocalJob(config, folder, workers, progress)
-        return make_run(engine_of_run, inputs, log_format=log_format, **how)
+        return make_run(engine_of_run, inputs, log_format=log_format, **arguments)

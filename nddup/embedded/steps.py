@@ -217,11 +217,11 @@ def pair(  # noqa: PLR0913 - what is read, of what, and what is known
         OF_MATCH * len(matches.first) + rows * (OF_PAIR + 2 * OF_ID * mean_bytes(nodes.ids)),
         f"{len(documents):,} documents with {rows:,} pairs",
     )
-    pairs, found = list_pairs(matches, nodes, config)
-    counts = found.count("nodes", Unpaired.counts(rule.threshold.least_size)) | matches.counts()
+    pairs, graph_engine = list_pairs(matches, nodes, config)
+    counts = graph_engine.count("nodes", Unpaired.counts(rule.threshold.least_size)) | matches.counts()
     postings = int(nodes.sizes[distinct].sum(dtype=np.int64))
     counts |= {"distinct_sketches": len(distinct), "postings": postings, "limited": led.limited}
-    return Paired(pairs, nodes, matches, led, counts, found, list(matches.rounds), edits)
+    return Paired(pairs, nodes, matches, led, counts, graph_engine, list(matches.rounds), edits)
 
 
 def count_pairs(matches: Matches, nodes: Nodes, *, threshold: Threshold, expand_limit: int) -> int:
@@ -241,19 +241,19 @@ def list_pairs(matches: Matches, nodes: Nodes, config: Config) -> tuple[pa.Table
     """
     from nddup.engines.duck import DuckEngine  # noqa: PLC0415 - a question to a repository lists no pairs
 
-    found, rows = DuckEngine("the graph"), matches.table(nodes.n_features)
+    graph_engine, rows = DuckEngine("the graph"), matches.table(nodes.n_features)
     is_alone = (nodes.equals[matches.first] == 1) & (nodes.equals[matches.second] == 1)
     parts = [_list_alone(rows if is_alone.all() else rows.filter(pa.array(is_alone)), nodes)]
-    found.see("nodes", nodes.table)
+    graph_engine.see("nodes", nodes.table)
     if len(parts[0]) < len(rows) or (nodes.equals > 1).any():
-        found.see("matches", rows.filter(pa.array(~is_alone)))
+        graph_engine.see("matches", rows.filter(pa.array(~is_alone)))
         confirm = "resemblance" if matches.common is not None else "edit" if matches.edit is not None else "none"
         threshold, limit = threshold_of(config), config.pairs.expand_limit
-        parts.append(expand(found, threshold=threshold, expand_limit=limit, confirm=confirm).cast(PAIRS.arrow))
-    found.see("matches", rows)
+        parts.append(expand(graph_engine, threshold=threshold, expand_limit=limit, confirm=confirm).cast(PAIRS.arrow))
+    graph_engine.see("matches", rows)
     if len(parts) == 1:
-        return parts[0], found
-    return pa.concat_tables(parts).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")]), found
+        return parts[0], graph_engine
+    return pa.concat_tables(parts).sort_by([("doc_a", "ascending"), ("doc_b", "ascending")]), graph_engine
 
 
 def _list_alone(rows: pa.Table, nodes: Nodes) -> pa.Table:
@@ -303,25 +303,25 @@ def cluster(paired: Paired, config: Config, workers: Workers) -> Clustered:
     workers.report_progress("components", 0, edges)
     workers.memory.require(OF_EDGE * edges, f"components of {edges:,} pairs")
     graph = build_graph(paired.matches, nodes, led=paired.led, **graph_rule(config)._asdict())
-    found = paired.engine
-    found.see("graph", graph.table(nodes))
-    found.see("pairs", paired.pairs)
+    engine = paired.engine
+    engine.see("graph", graph.table(nodes))
+    engine.see("pairs", paired.pairs)
 
     def save(name: str, table: pa.Table, counts: Mapping[str, str] = NO_COUNTS) -> Saved:
         table = in_order(name, table) if name in IN_ORDER else table
-        found.see(name, table)
-        return Saved(table, len(table), found.count(name, counts) if counts else {}, {})
+        engine.see(name, table)
+        return Saved(table, len(table), engine.count(name, counts) if counts else {}, {})
 
     kept = None
     if MODES[config.clusters.mode].follows_keep:
-        kept = _decide_documents(found, nodes, graph, config)
+        kept = _decide_documents(engine, nodes, graph, config)
         removed = pc.sum(pc.invert(kept["kept"])).as_py() or 0
         _require_members(2 * removed, graph, nodes, workers)
-        found.see("keep", kept)
-        found.see("sketches", nodes.list_sketches(graph.nodes))
-    made, counts = make_clusters(found, save, partial(_mine, graph, nodes, config, workers), config)
+        engine.see("keep", kept)
+        engine.see("sketches", nodes.list_sketches(graph.nodes))
+    made, counts = make_clusters(engine, save, partial(_mine, graph, nodes, config, workers), config)
     tables, counts = {name: one.table for name, one in made.items()}, graph.counts() | counts
-    return Clustered(**tables, graph=graph, counts=counts, engine=found, keep=kept)
+    return Clustered(**tables, graph=graph, counts=counts, engine=engine, keep=kept)
 
 
 def in_order(name: str, table: pa.Table) -> pa.Table:
@@ -393,8 +393,8 @@ def count_choices(  # noqa: PLR0913, PLR0917 - all that the steps made
     documents: pa.Table, paired: Paired, clustered: Clustered, kept: Kept, config: Config, forced: Forced | None
 ) -> dict[str, Any]:
     """Return the counts of the keep-list, by their names in the metrics."""
-    told = clustered.engine
+    engine = clustered.engine
     for name, table in (("documents", documents), ("pairs", paired.pairs), ("keep", kept.keep)):
-        told.see(name, table)
-    counted = count_kept(told, config.keep.order, forced, by_loss=config.keep.max_lost is not None)
+        engine.see(name, table)
+    counted = count_kept(engine, config.keep.order, forced, by_loss=config.keep.max_lost is not None)
     return {**kept.counts, "removed": len(documents) - kept.counts["kept"], **counted}

@@ -156,10 +156,10 @@ def spool_texts(texts: pa.Table, folder: Path) -> list[Task]:
     tasks: list[Task] = []
     rows = max(1, int(len(texts) * TASK_BYTES / max(texts.nbytes, 1)))
     for number, low in enumerate(range(0, len(texts), rows)):
-        some, path = texts.slice(low, rows), folder / f"texts-{number}.arrow"
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, some.schema) as writer:
-            writer.write_table(some)
-        tasks.append(SpooledTexts(str(path), some.nbytes))
+        part, path = texts.slice(low, rows), folder / f"texts-{number}.arrow"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, part.schema) as writer:
+            writer.write_table(part)
+        tasks.append(SpooledTexts(str(path), part.nbytes))
     return tasks
 
 

@@ -152,18 +152,18 @@ class KernelCache(caching.FunctionCache):
         for file in self._files:
             self._cache_file = file
             with suppress(Exception):  # unpickling what is damaged may raise anything
-                found = file.load(self._index_key(sig, target_context.codegen()))  # type: ignore[no-untyped-call]
-                if found is not None:
-                    return (self._rebuild if IS_KNOWN else self._impl.rebuild)(target_context, found)
+                overload = file.load(self._index_key(sig, target_context.codegen()))  # type: ignore[no-untyped-call]
+                if overload is not None:
+                    return (self._rebuild if IS_KNOWN else self._impl.rebuild)(target_context, overload)
         return None
 
-    def _rebuild(self, target_context: OfNumba, found: OfNumba) -> OfNumba:
+    def _rebuild(self, target_context: OfNumba, overload: OfNumba) -> OfNumba:
         """Take over the machine code of a kernel, or its bitcode."""
-        described = found[1]
+        described = overload[1]
         target_context.codegen()._engine._defined_symbols |= {  # noqa: SLF001 - numba would look for them in the bitcode
             described.llvm_func_name, described.llvm_cpython_wrapper_name,
         }  # fmt: skip
-        return self._impl.rebuild(target_context, found)
+        return self._impl.rebuild(target_context, overload)
 
     def save_overload(self, sig: OfNumba, data: OfNumba) -> None:
         """Write machine code to the first folder that can be written."""
@@ -298,10 +298,10 @@ class _CodeFile(caching.IndexDataCacheFile):
         try:
             with open_own(self._index_path, beside=self.folder.above) as file:
                 version = pickle.load(file)  # noqa: S301 - compiled by this installation
-                stamp, found = pickle.load(file) if version == self._version else (None, {})  # noqa: S301
+                stamp, index = pickle.load(file) if version == self._version else (None, {})  # noqa: S301
         except FileNotFoundError:
             return {}
-        return found if stamp == self._source_stamp else {}
+        return index if stamp == self._source_stamp else {}
 
     def _load_data(self, name: str) -> OfNumba:
         with open_own(self._data_path(name), beside=self.folder.above) as file:  # type: ignore[no-untyped-call]
@@ -331,16 +331,16 @@ class _Unpickler(pickle.Unpickler):
 
 def _rebuild_environment(module: str, constants: list[Any], name: str) -> OfNumba:
     """Return the constants of a function that a kernel calls; machine code asks for no other value of its module."""
-    found = environment.lookup_environment(name)  # type: ignore[no-untyped-call]
-    if found is None and (module in sys.modules or not module.startswith("numba.")):
+    known = environment.lookup_environment(name)  # type: ignore[no-untyped-call]
+    if known is None and (module in sys.modules or not module.startswith("numba.")):
         return environment._rebuild_env(module, constants, name)  # type: ignore[no-untyped-call] # noqa: SLF001
-    if found is None:
-        found = environment.Environment({"__name__": module})
-        found.env_name = name
-        environment.Environment._memo[name] = found  # noqa: SLF001
-    if len(found.consts) < len(constants):  # a kernel for Python has more than the same one for kernels
-        found.consts[:] = constants
-    return found
+    if known is None:
+        known = environment.Environment({"__name__": module})
+        known.env_name = name
+        environment.Environment._memo[name] = known  # noqa: SLF001
+    if len(known.consts) < len(constants):  # a kernel for Python has more than the same one for kernels
+        known.consts[:] = constants
+    return known
 
 
 def say_once(line: str) -> None:

@@ -276,14 +276,14 @@ class RunMetrics(_Model):
             raise OutputError(f"{origin}: expected JSON, got {error}") from error
 
         try:
-            found = cls.model_validate(value, strict=True, extra="ignore")
+            metrics = cls.model_validate(value, strict=True, extra="ignore")
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"]) or "the file"
             raise OutputError(f"{origin}: {place}: {first['msg']}") from error
-        if lacking := sorted(COUNTED - found.rows.keys()):
+        if lacking := sorted(COUNTED - metrics.rows.keys()):
             raise OutputError(f"{origin}: rows.{lacking[0]}: Field required")
-        return found
+        return metrics
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON value of `metrics.json`, its keys in order."""

@@ -137,12 +137,12 @@ def one_line(value: object) -> str:
         >>> one_line("a\n\x1b[2J.txt")
         'a\\n\\x1b[2J.txt'
     """
-    return "" if value is None else _ACTING.sub(lambda found: escape_character(found[0]), str(value))
+    return "" if value is None else _ACTING.sub(lambda match: escape_character(match[0]), str(value))
 
 
 def printable(text: str) -> str:
     """Return lines to be shown: as `one_line`, but ends of lines and tabs stay."""
-    return _ACTING_IN_LINES.sub(lambda found: escape_character(found[0]), text)
+    return _ACTING_IN_LINES.sub(lambda match: escape_character(match[0]), text)
 
 
 def print_out(text: str) -> None:
@@ -184,7 +184,7 @@ def fold(line: str, width: int) -> str:
         >>> fold("  removed  12   each has a kept one", 24)
         '  removed  12   each has\n                a kept\n                one'
     """
-    gaps = [found.end() for found in _GAP.finditer(line) if found.end() <= width * 2 // 3]
+    gaps = [gap.end() for gap in _GAP.finditer(line) if gap.end() <= width * 2 // 3]
     indent = " " * (gaps[-1] if gaps else min(len(line) - len(line.lstrip()) + 4, width // 2))
     folded = []
     while len(line) > width:
@@ -366,7 +366,7 @@ def clean(text: str) -> str:
     """
     for secret in sorted(_remembered, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
-    text = _ASSIGNMENT.sub(lambda found: f"{found[1]}{found[2]}{HIDDEN}" if _is_secret(found[1]) else found[0], text)
+    text = _ASSIGNMENT.sub(lambda match: f"{match[1]}{match[2]}{HIDDEN}" if _is_secret(match[1]) else match[0], text)
     return printable(_LOGIN_IN_TEXT.sub(_without_login, text))
 
 
@@ -374,8 +374,8 @@ def _is_secret(text: str) -> bool:
     return any(pattern.search(text) for pattern in _patterns.values())
 
 
-def _without_login(found: re.Match[str]) -> str:
-    return found[0] if found[1].lower() in CONTAINER_SCHEMES else f"{found[1]}://"
+def _without_login(match: re.Match[str]) -> str:
+    return match[0] if match[1].lower() in CONTAINER_SCHEMES else f"{match[1]}://"
 
 
 ESCAPES = (("\\", "\\\\"), *((character, escape_character(character)) for character in ACTING))
@@ -389,7 +389,7 @@ _ESCAPED, _SPELLED = re.compile(ESCAPED), dict(ESCAPES)
 
 def escaped(doc_id: str) -> str:
     """Return an id as it is written in `duplicates.txt`."""
-    return _ESCAPED.sub(lambda found: _SPELLED[found[0]], doc_id)
+    return _ESCAPED.sub(lambda match: _SPELLED[match[0]], doc_id)
 
 
 _WRITTEN, _MEANT = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|.)"), {spelled: one for one, spelled in ESCAPES}
@@ -402,7 +402,7 @@ def unescaped(text: str) -> str:
         >>> unescaped(escaped("a\tb\\n")) == "a\tb\\n"
         True
     """
-    return _WRITTEN.sub(lambda found: _MEANT.get(found[0], found[0]), text)
+    return _WRITTEN.sub(lambda match: _MEANT.get(match[0], match[0]), text)
 
 
 def without_brackets(doc_id: str) -> str:

@@ -210,9 +210,9 @@ def kernel_folders(source: str, below: str = "") -> list[KernelFolder]:
     Args:
         below: a folder in those that serve several source files.
     """
-    given, own, beside = os.environ.get(KERNELS), _cache_place(), Path(source).absolute().parent
+    given, cache, beside = os.environ.get(KERNELS), _cache_place(), Path(source).absolute().parent
     return [
         *([KernelFolder(str(Path(given, below)))] if given else []),
         KernelFolder(str(beside / "__pycache__"), above=str(beside)),
-        *([KernelFolder(str(own / "kernels" / below), mode=0o700)] if own else []),
+        *([KernelFolder(str(cache / "kernels" / below), mode=0o700)] if cache else []),
     ]

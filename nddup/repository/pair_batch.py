@@ -256,7 +256,7 @@ def match_batch(snapshot: Snapshot, sketches: Ragged, n_features: NDArray[np.int
 
 def edges_among(matches: Matches, names: NDArray[np.int64]) -> pa.Table:
     """Return EDGES of pairs of sketches, which have these names."""
-    return _edge_table(names[matches.first], names[matches.second], matches.told)
+    return _edge_table(names[matches.first], names[matches.second], matches.measures)
 
 
 def _edge_table(

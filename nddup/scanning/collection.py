@@ -306,7 +306,7 @@ def limit_collection(reader: PartReader, collection: Collection, most: int, limi
 
     sources = {file.source for file in kept}
     first = replace(collection.only(sources), listing=replace(collection.listing, files=tuple(kept)))
-    first = replace(first, unread=tuple(told for told in collection.unread if told[0] in sources))
+    first = replace(first, unread=tuple(refusal for refusal in collection.unread if refusal[0] in sources))
     return first if cut is None else _end_early(first, cut)
 
 

@@ -445,8 +445,8 @@ def read_body(body: bytes, media_type: str = "", encoding: str = "") -> Text:
         raise RefusedError(415, f"the body is no text; {EXPECTED}", Accept=ACCEPTED)
     if kind in _FIELDS:
         return Text(_FIELDS[kind](body))
-    found = decode_content(body, charset and charset[1])
-    return Text(found.text, len(found.lost))
+    decoded = decode_content(body, charset and charset[1])
+    return Text(decoded.text, len(decoded.lost))
 
 
 def _expand(body: bytes, name: str) -> bytes:
@@ -472,10 +472,10 @@ def _expand(body: bytes, name: str) -> bytes:
 
 def _read_json(body: bytes) -> str:
     try:
-        found = json.loads(body, parse_int=float)  # an int has at most 4,300 digits
+        query = json.loads(body, parse_int=float)  # an int has at most 4,300 digits
     except (ValueError, RecursionError) as error:
         raise RefusedError(400, "the body is no JSON") from error
-    text = found.get("text") if isinstance(found, dict) else None
+    text = query.get("text") if isinstance(query, dict) else None
     if not isinstance(text, str):
         raise RefusedError(400, 'expected a JSON object such as {"text": "…"}')
     return str(without_surrogates(text))

@@ -91,20 +91,20 @@ def _cogroup_task(left: pa.Table, right: pa.Table, *, task: BatchesOf, schema: p
 
 def merged(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:
     """Join small batches into larger ones, each of at least `min(least, MERGED_BYTES)` bytes except the last."""
-    held: list[pa.RecordBatch] = []
+    blocks: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        held.append(batch)
+        blocks.append(batch)
         size += batch.nbytes
         if size >= min(least, MERGED_BYTES):
-            yield _joined(held)
-            held, size = [], 0
-    if held:
-        yield _joined(held)
+            yield _joined(blocks)
+            blocks, size = [], 0
+    if blocks:
+        yield _joined(blocks)
 
 
-def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return held[0] if len(held) == 1 else pa.concat_batches(held)
+def _joined(blocks: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return blocks[0] if len(blocks) == 1 else pa.concat_batches(blocks)
 
 
 def pack(
@@ -214,9 +214,9 @@ def cell_lengths(column: pa.Array, dtype: np.dtype[np.generic]) -> NDArray[np.in
     return np.asarray(np.diff(ends) // dtype.itemsize, np.int64)
 
 
-def target_of(held: list[pa.RecordBatch]) -> int:
+def target_of(blocks: list[pa.RecordBatch]) -> int:
     """Return the partition that the blocks of a task were sent to; 0 if the task received none."""
-    return int(held[0].column("target")[0].as_py()) if held else 0
+    return int(blocks[0].column("target")[0].as_py()) if blocks else 0
 
 
 def _binary(values: NDArray[np.generic], ends: NDArray[np.int64]) -> pa.Array:

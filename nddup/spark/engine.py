@@ -71,10 +71,10 @@ class SparkEngine(Engine):
     def _ask(self, text: str) -> DataFrame:
         if not self._passed:
             return self.session.sql(text)
-        own = set(re.findall(r"\b(\w+) AS \(", text))  # what a query names itself hides a table of that name
-        passed = {name: rows for name, rows in self._passed.items() if name not in own}
+        defined = set(re.findall(r"\b(\w+) AS \(", text))  # what a query names itself hides a table of that name
+        passed = {name: rows for name, rows in self._passed.items() if name not in defined}
         named = re.sub(
-            r"\b(FROM|JOIN) (\w+)", lambda found: f"{found[1]} {{{found[2]}}}" if found[2] in passed else found[0], text
+            r"\b(FROM|JOIN) (\w+)", lambda match: f"{match[1]} {{{match[2]}}}" if match[2] in passed else match[0], text
         )
         session: SparkSession = next(iter(self._passed.values())).sparkSession
         return session.sql(named, **passed)
@@ -84,13 +84,13 @@ class SparkEngine(Engine):
     ) -> None:
         """As `Engine.join`; shuffles both sides on the key and the part, unless the groups are few."""
         whole = self._passed[rows] if rows in self._passed else self.session.table(rows)
-        found = self._ask(put_in_place(groups))
+        group_rows = self._ask(put_in_place(groups))
         # Columns of their own: Spark cannot tell those of a UNION from those of a table that both sides come from.
-        found = found.select(*(F.col(column).alias(column) for column in found.columns))
+        group_rows = group_rows.select(*(F.col(column).alias(column) for column in group_rows.columns))
         if many is None:
-            self.see(name, join_parted(whole, found, key, by=by))
+            self.see(name, join_parted(whole, group_rows, key, by=by))
         else:
-            self.see(name, join_found(whole, found, key, by=by, many=many, how="left"))
+            self.see(name, join_found(whole, group_rows, key, by=by, many=many, how="left"))
 
     def see(self, name: str, rows: EngineTable) -> None:
         """As `Engine.see`; `rows` is a DataFrame of any session."""
@@ -164,9 +164,9 @@ def put_in_place(query: str) -> str:
     defined: dict[str, str] = {}
 
     def put(text: str) -> str:
-        def one(found: re.Match[str]) -> str:
-            word, name, alias = found.groups()
-            return f"{word} ({defined[name]}){alias or f' AS {name}'}" if name in defined else found[0]
+        def one(match: re.Match[str]) -> str:
+            word, name, alias = match.groups()
+            return f"{word} ({defined[name]}){alias or f' AS {name}'}" if name in defined else match[0]
 
         return re.sub(r"\b(FROM|JOIN)\s+(\w+)\b(\s+AS\s+\w+)?", one, text)
 
@@ -181,10 +181,10 @@ def put_in_place(query: str) -> str:
 def _end_of(text: str, place: int) -> int:
     """Return the place of the bracket that closes the one before `place`; those in strings are none."""
     depth = 1
-    for found in re.compile(r"'[^']*'|[()]").finditer(text, place):
-        depth += {"(": 1, ")": -1}.get(found[0], 0)
+    for match in re.compile(r"'[^']*'|[()]").finditer(text, place):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
         if not depth:
-            return found.start()
+            return match.start()
     raise ValueError(f"a bracket is not closed: {text}")
 
 

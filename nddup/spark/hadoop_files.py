@@ -124,12 +124,12 @@ def pack_files(spark: SparkSession, files: Sequence[WholeFile]) -> DataFrame:
     Schema out:  FILES
     Shuffles:  one, of a row per file.    Actions:  none.
     """
-    rows, task, held = [], 0, 0
+    rows, task, size = [], 0, 0
     for file in sorted(files, key=lambda file: (-file.size, file.source)):
-        if held and held + file.size > TASK_BYTES:
-            task, held = task + 1, 0
+        if size and size + file.size > TASK_BYTES:
+            task, size = task + 1, 0
         rows.append((file.path, file.source, file.compression, file.most, file.size, task, file.content))
-        held += file.size
+        size += file.size
 
     return local_table(spark, schema_of(FILES), rows).repartitionById(task + 1, F.col("task"))
 
@@ -319,8 +319,8 @@ def _read_part(
     )
 
     in_split = F.col("open_end") - F.col("split")
-    found = _with_known(spark, rows, files).withColumn("ends_open", (in_split >= 0) & (in_split < F.col("length")))
-    return found.select(*CHUNKS.names)
+    chunks = _with_known(spark, rows, files).withColumn("ends_open", (in_split >= 0) & (in_split < F.col("length")))
+    return chunks.select(*CHUNKS.names)
 
 
 def _with_known(spark: SparkSession, rows: DataFrame, files: Sequence[tuple[str, str, int]]) -> DataFrame:

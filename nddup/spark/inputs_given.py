@@ -137,10 +137,10 @@ def find_on_spark(
             steps.begin("read the documents")
             reached.describe("nddup passages: read the documents")
             with _read(spark, source) as read:
-                told, whole, lines = _find(spark, source, read, output, steps)
-    told = told._replace(shuffled=reached.shuffled_bytes() - before)
-    storage.write_text(f"{output}/{HEADER}", spell_header(inputs, source.config, told, whole=whole))
-    return told, lines
+                summary, whole, lines = _find(spark, source, read, output, steps)
+    summary = summary._replace(shuffled=reached.shuffled_bytes() - before)
+    storage.write_text(f"{output}/{HEADER}", spell_header(inputs, source.config, summary, whole=whole))
+    return summary, lines
 
 
 def _find_source(spark: SparkSession, inputs: Sequence[str], config: Config) -> Source:
@@ -161,8 +161,8 @@ def _read(spark: SparkSession, source: Source) -> Iterator[_Read]:
     consumer = HashRecords(text_rule(config), config.tokens.ignored, hashes=False)
     limits, files = record_limits(config), files_of(spark)
     with set_to(spark, splitting(spark)):
-        found, seen = scan_counting(spark, collection, consumer, files=files, limits=limits)
-        with persisted(found) as rows:
+        records, seen = scan_counting(spark, collection, consumer, files=files, limits=limits)
+        with persisted(records) as rows:
             divided = F.collect_set(F.when(F.col("reason") == DIVIDED, F.col("source")))
             with set_to(spark, OBSERVED):
                 again = set(rows.agg(divided).collect()[0][0])
@@ -217,8 +217,8 @@ def _require_documents(source: Source, read: _Read) -> None:
 def _name(read: _Read) -> DataFrame:
     """Return the documents with final ids: one that a record lacks, or an earlier one has, becomes `source#record`."""
     narrow = read.numbered.select("doc_id", "doc_key", "source", "record", "url", "n_tokens", "is_made", "reason")
-    own = narrow.withColumn("content_fingerprint", F.col("doc_key").cast("string").cast("binary"))
-    engine = SparkEngine.over(own.sparkSession, good=own)
+    rows = narrow.withColumn("content_fingerprint", F.col("doc_key").cast("string").cast("binary"))
+    engine = SparkEngine.over(rows.sparkSession, good=rows)
     engine.see("repeats", engine.answer(REPEATS))
     if read.like_made_up:
         engine.see("taken", beside(engine.answer(TAKEN), read.like_made_up))
@@ -245,17 +245,17 @@ def _find(spark: SparkSession, source: Source, read: _Read, output: str, steps: 
     steps.begin("find what is repeated")
     access_of(spark).describe("nddup passages: find what is repeated")
     with persisted(placed) as homes, persisted(passages.post(homes, rule)) as posts:
-        found = passages.find(passages.Shuffled(homes, posts), rule, wanted)
-        with persisted(found) as rows:
-            told = _tell(source, read, rows)
+        tables = passages.find(passages.Shuffled(homes, posts), rule, wanted)
+        with persisted(tables) as rows:
+            summary = _tell(source, read, rows)
             steps.begin("write the tables")
             access_of(spark).describe("nddup passages: write the tables")
             written = _Written(files_at(spark, output), output, source, read, rows)
-            _write(written, told)
+            _write(written, summary)
             whole, lines = _write_outputs(written)
             if config.output.report:
-                _write_report(written, told)
-    return told, whole, lines
+                _write_report(written, summary)
+    return summary, whole, lines
 
 
 def _with_form(spark: SparkSession, source: Source, ranked: DataFrame) -> DataFrame:
@@ -302,8 +302,8 @@ def _rows_of(counts: dict[str, Any], what: str) -> int:
     return int(counts[what]["rows"]) if what in counts else 0
 
 
-def _in_order(found: DataFrame) -> DataFrame:
-    rows = found.select(*PASSAGES.names)
+def _in_order(unordered: DataFrame) -> DataFrame:
+    rows = unordered.select(*PASSAGES.names)
     return rows.orderBy(F.desc("occurrences"), F.desc("tokens"), "passage_id")
 
 
@@ -321,15 +321,15 @@ class _Written(NamedTuple):
         return self.rows.where(F.col("what") == what)
 
 
-def _write(written: _Written, told: Told) -> None:
+def _write(written: _Written, summary: Told) -> None:
     storage, output = written.storage, written.folder
     storage.make_folder(output)
-    counts = {"passages": told.passages, "occurrences": told.occurrences, "repeating": told.repeating}
+    counts = {"passages": summary.passages, "occurrences": summary.occurrences, "repeating": summary.repeating}
     tables = {one.name: written.of(one.name).select(*one.names) for one in (OCCURRENCES, CUTS, REPEATING)}
     tables["passages"] = _in_order(written.of("passages"))
     tables["rejects"] = written.read.rejects
     for name, rows in tables.items():
-        files = max(1, counts.get(name, told.occurrences) // FILE_ROWS)
+        files = max(1, counts.get(name, summary.occurrences) // FILE_ROWS)
         few = rows if name == "passages" else rows.coalesce(files)
         few.write.options(compression="zstd", **UNMARKED).parquet(storage.spelled(f"{output}/{name}"))
 
@@ -343,30 +343,30 @@ def _write_outputs(written: _Written) -> tuple[int, list[str]]:
         _write_texts(written, f"{folder}/{name}")
     if AS_INPUT not in (form, config.output.tagged):
         return whole, lines
-    spark, limit, how = written.rows.sparkSession, config.input.limit is not None, cutting_of(config)
+    spark, limit, cutting = written.rows.sparkSession, config.input.limit is not None, cutting_of(config)
     with persisted(_judge_all(written)) as verdicts:
         if form == AS_INPUT:
-            kept = Rewriting(is_tagging=False, may_go_on=limit, limits=record_limits(config), cutting=how)
+            kept = Rewriting(is_tagging=False, may_go_on=limit, limits=record_limits(config), cutting=cutting)
             cut = rewrite_files(spark, only_cut(collection), verdicts, f"{folder}/kept", kept)
             whole = cut.whole
             lines += say_kept(cut, collection)
         if config.output.tagged == AS_INPUT:
-            tagging = Rewriting(is_tagging=True, may_go_on=limit, limits=record_limits(config), cutting=how)
+            tagging = Rewriting(is_tagging=True, may_go_on=limit, limits=record_limits(config), cutting=cutting)
             lines.append(say_tagged(rewrite_files(spark, collection, verdicts, f"{folder}/tagged", tagging)))
     return whole, lines
 
 
 def _judge_all(written: _Written) -> DataFrame:
     read = written.read
-    told = written.of("verdicts").select("source", "record", NAMES[0], *SPANS.names)
-    verdicts = told.unionByName(read.rejects.select("source", "record", "reason"), allowMissingColumns=True)
+    judged = written.of("verdicts").select("source", "record", NAMES[0], *SPANS.names)
+    verdicts = judged.unionByName(read.rejects.select("source", "record", "reason"), allowMissingColumns=True)
     if read.others is None:
         return verdicts
     others = read.others.select("source", "record", F.lit(False).alias(NAMES[0]))
     return verdicts.unionByName(others, allowMissingColumns=True)
 
 
-def _write_report(written: _Written, told: Told) -> None:
+def _write_report(written: _Written, summary: Told) -> None:
     """Write the page; without Spark but for the texts where this process sees the folder."""
     folder, storage, spark = written.folder, written.storage, written.rows.sparkSession
 
@@ -381,7 +381,7 @@ def _write_report(written: _Written, told: Told) -> None:
 
     with see_tables(folder, None if isinstance(storage, LocalStorage) else spark) as engine:
         storage.make_folder(f"{folder}/report")
-        write_report(engine, told, written.source.config, read_texts, put)
+        write_report(engine, summary, written.source.config, read_texts, put)
 
 
 def _write_texts(written: _Written, folder: str) -> None:

@@ -148,8 +148,8 @@ def major_of(release: str) -> int:
 
 def users_options(settings: Mapping[str, str]) -> str:
     """Return all of the user's options for Java, as one text."""
-    said = [os.environ.get(name, "") for name in VARIABLES] + [settings.get(name, "") for name in (DEFAULTS, EXTRA)]
-    return " ".join(text for text in said if text)
+    options = [os.environ.get(name, "") for name in VARIABLES] + [settings.get(name, "") for name in (DEFAULTS, EXTRA)]
+    return " ".join(text for text in options if text)
 
 
 def give_way(ours: Iterable[str], users: str) -> list[str]:
@@ -239,8 +239,8 @@ def archive_path(java: Java | None, settings: Mapping[str, str], users: str) -> 
         files = sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(jars))
     except OSError:
         return None
-    told = repr((str(java.home), java.release, str(jars.resolve()), files, users.split()))
-    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+    key = repr((str(java.home), java.release, str(jars.resolve()), files, users.split()))
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     path = folder / f"spark-{pyspark.__version__}-java-{java.major}-{digest}.jsa"
     return None if ":" in str(path) else path  # a colon ends the name for Java
 
@@ -283,7 +283,7 @@ def capture_jvm_stderr() -> Iterator[list[str]]:
     passed on, later ones too. After an error they are not: the error's message will quote them. What this process
     itself writes to `sys.stderr` goes where it went before.
     """
-    said: list[str] = []
+    captured: list[str] = []
     is_open, one_at_a_time = threading.Event(), threading.Lock()
     receiver, sender = os.pipe()
     sys.stderr.flush()
@@ -298,7 +298,7 @@ def capture_jvm_stderr() -> Iterator[list[str]]:
                     if is_open.is_set():
                         _pass_on(line)
                     else:
-                        said.append(line.rstrip())
+                        captured.append(line.rstrip())
 
     thread = threading.Thread(target=listen, daemon=True)
     os.dup2(sender, STDERR)
@@ -306,7 +306,7 @@ def capture_jvm_stderr() -> Iterator[list[str]]:
     thread.start()
     try:
         with _own_words(before):
-            yield said
+            yield captured
     except BaseException:
         os.dup2(before, STDERR)
         thread.join(timeout=1)  # it ends with the process, if that ends
@@ -316,7 +316,7 @@ def capture_jvm_stderr() -> Iterator[list[str]]:
         os.close(before)
     with one_at_a_time:
         is_open.set()
-        for line in said:
+        for line in captured:
             _pass_on(f"{line}\n")
 
 
@@ -331,23 +331,23 @@ def _own_words(before: int) -> Iterator[None]:
     if not is_usual:
         yield
         return
-    with os.fdopen(os.dup(before), "w", encoding=usual.encoding, errors=usual.errors, buffering=1) as own:
-        sys.stderr = own
+    with os.fdopen(os.dup(before), "w", encoding=usual.encoding, errors=usual.errors, buffering=1) as stream:
+        sys.stderr = stream
         try:
             yield
         finally:
             sys.stderr = usual
 
 
-def why_not_started(error: BaseException, said: list[str], java: Java | None) -> str:
+def why_not_started(error: BaseException, lines: list[str], java: Java | None) -> str:
     """Return one line that says why a session did not start: the deepest known cause.
 
     Args:
         error: raised by the start.
-        said: Java's lines on standard error meanwhile.
+        lines: Java's lines on standard error meanwhile.
         java: the Java that was to run; None if there is none.
     """
-    logged = [line for line in said if _LOGGED.match(line.strip())]
+    logged = [line for line in lines if _LOGGED.match(line.strip())]
     if "stopped SparkContext" in str(error):  # it does not say why
         return f"Spark did not start: {_plain(logged[0]) if logged else REFUSED}"
     if "JAVA_GATEWAY_EXITED" not in str(error):
@@ -360,8 +360,8 @@ def why_not_started(error: BaseException, said: list[str], java: Java | None) ->
         return f"Spark did not start: {java.home} is Java {java.major}; {HOW}"
     if java.lacks_module:
         return f"Spark did not start: {java.home} has no module {MODULE}; {HOW}"
-    told = [line for line in said if line.strip() and not line.startswith(_USELESS)]
-    return f"Spark did not start: {_plain(told[0]) if told else str(error)}"
+    useful = [line for line in lines if line.strip() and not line.startswith(_USELESS)]
+    return f"Spark did not start: {_plain(useful[0]) if useful else str(error)}"
 
 
 def _plain(line: str) -> str:
@@ -432,6 +432,6 @@ def remember_names(spark: "SparkSession") -> None:
 
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark looks nowhere else
     for name in CLASSES:
-        found = getattr(jvm, name)
-        if type(found) is JavaClass:
-            setattr(jvm, name, _Remembered(found._fqn, found._gateway_client))  # noqa: SLF001
+        java_class = getattr(jvm, name)
+        if type(java_class) is JavaClass:
+            setattr(jvm, name, _Remembered(java_class._fqn, java_class._gateway_client))  # noqa: SLF001

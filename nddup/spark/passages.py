@@ -173,8 +173,8 @@ def find(shuffled: Shuffled, rule: PassageRule, wanted: Wanted) -> DataFrame:
     details = exchange(described, partitions=partitions)
     judged = cogroup(shuffled.posts, details, partial(_judge, rule=rule), block_schema(VERDICTS))
     verdicts = exchange(judged, partitions=partitions)
-    how = partial(_tabulate, rule=rule, wanted=wanted)
-    return cogroup(shuffled.homes, verdicts, how, schema_of(FOUND))
+    task = partial(_tabulate, rule=rule, wanted=wanted)
+    return cogroup(shuffled.homes, verdicts, task, schema_of(FOUND))
 
 
 # In a worker ---------------------------------------------------------------------------------------------------------
@@ -237,72 +237,74 @@ def _targets(keys: NDArray[np.uint64], rule: PassageRule) -> NDArray[np.int32]:
 
 
 def _post(batches: Batches, *, rule: PassageRule) -> Iterator[pa.RecordBatch]:
-    held = with_rows(batches)
-    if not held:
+    blocks = with_rows(batches)
+    if not blocks:
         return
-    home = _open_home(held, rule)
+    home = _open_home(blocks, rule)
     posts = divided.post_anchors(home.hashes, home.ranks, rule.length).posts
     count = len(posts.keys)
-    columns = {"origin": np.full(count, target_of(held), np.int32), "row": np.arange(count), **posts._asdict()}
+    columns = {"origin": np.full(count, target_of(blocks), np.int32), "row": np.arange(count), **posts._asdict()}
     yield from pack_pieces(POSTS, _targets(posts.keys, rule), columns, partitions=rule.partitions)
 
 
 def _open_posts(batches: Batches) -> tuple[Columns, Posts]:
-    found = unpack(batches, POSTS)
-    return found, Posts(*(found[name] for name in Posts._fields))  # type: ignore[arg-type] # of these dtypes
+    columns = unpack(batches, POSTS)
+    return columns, Posts(*(columns[name] for name in Posts._fields))  # type: ignore[arg-type] # of these dtypes
 
 
 def _ask(batches: Batches, *, rule: PassageRule) -> Iterator[pa.RecordBatch]:
-    found, posts = _open_posts(with_rows(batches))
+    columns, posts = _open_posts(with_rows(batches))
     asked = divided.list_asked(posts, within=rule.within)
-    origins = found["origin"][asked].astype(np.int32)
-    yield from pack_pieces(ASKED, origins, {"row": found["row"][asked]}, partitions=rule.partitions)
+    origins = columns["origin"][asked].astype(np.int32)
+    yield from pack_pieces(ASKED, origins, {"row": columns["row"][asked]}, partitions=rule.partitions)
 
 
 def _describe(homes: Batches, asked: Batches, *, rule: PassageRule) -> Iterator[pa.RecordBatch]:
     rows = np.sort(unpack(asked, ASKED)["row"]).astype(np.int64)
     if not len(rows):
         return
-    held = with_rows(homes)
-    home = _open_home(held, rule)
+    blocks = with_rows(homes)
+    home = _open_home(blocks, rule)
     posted = divided.post_anchors(home.hashes, home.ranks, rule.length)
     details = divided.describe_windows(home.hashes, posted, rows, rule.length)
     ends = np.append(0, np.cumsum(details.sizes)).astype(np.int64)
     windows = Ragged(ends + np.arange(len(ends)), details.windows)
     excess = Ragged(ends, details.excess.astype(np.uint64))
-    columns: Columns = {"origin": np.full(len(rows), target_of(held), np.int32), "row": rows, "sizes": details.sizes}
+    columns: Columns = {"origin": np.full(len(rows), target_of(blocks), np.int32), "row": rows, "sizes": details.sizes}
     targets = _targets(posted.posts.keys[rows], rule)
-    for some in pieces(8 * details.sizes.astype(np.int64) + 8):
+    for part in pieces(8 * details.sizes.astype(np.int64) + 8):
         yield pack(
             DETAILS,
-            targets[some],
-            {name: column[some] for name, column in columns.items()},
+            targets[part],
+            {name: column[part] for name, column in columns.items()},
             {
-                "windows": Ragged(windows.offsets[some.start : some.stop + 1], windows.values),
-                "excess": Ragged(excess.offsets[some.start : some.stop + 1], excess.values),
+                "windows": Ragged(windows.offsets[part.start : part.stop + 1], windows.values),
+                "excess": Ragged(excess.offsets[part.start : part.stop + 1], excess.values),
             },
             partitions=rule.partitions,
         )
 
 
 def _judge(posted: Batches, described: Batches, *, rule: PassageRule) -> Iterator[pa.RecordBatch]:
-    found, posts = _open_posts(posted)
+    posted_columns, posts = _open_posts(posted)
     given = unpack(described, DETAILS)
-    own, asked = (each["origin"].astype(np.int64) << 32 | each["row"].astype(np.int64) for each in (found, given))
-    order = np.argsort(own)
-    places = order[np.searchsorted(own[order], asked)]
+    keys, asked = (
+        each["origin"].astype(np.int64) << 32 | each["row"].astype(np.int64) for each in (posted_columns, given)
+    )
+    order = np.argsort(keys)
+    places = order[np.searchsorted(keys[order], asked)]
     details = Details(given["sizes"], given["windows"], given["excess"])  # type: ignore[arg-type] # of these dtypes
     verdicts = divided.judge_windows(posts, places, details, within=rule.within)
-    origins = found["origin"][verdicts.rows].astype(np.int32)
-    columns: dict[str, Any] = dict(zip(VERDICTS, (found["row"][verdicts.rows], *verdicts[1:]), strict=True))
+    origins = posted_columns["origin"][verdicts.rows].astype(np.int32)
+    columns: dict[str, Any] = dict(zip(VERDICTS, (posted_columns["row"][verdicts.rows], *verdicts[1:]), strict=True))
     yield from pack_pieces(VERDICTS, origins, columns, partitions=rule.partitions)
 
 
 def _tabulate(homes: Batches, judged: Batches, *, rule: PassageRule, wanted: Wanted) -> Iterator[pa.RecordBatch]:
     home = _open_home(homes, rule)
     posted = divided.post_anchors(home.hashes, home.ranks, rule.length)
-    found = unpack(judged, VERDICTS)
-    verdicts = Verdicts(*(found[name] for name in VERDICTS))  # type: ignore[arg-type] # of these dtypes
+    columns = unpack(judged, VERDICTS)
+    verdicts = Verdicts(*(columns[name] for name in VERDICTS))  # type: ignore[arg-type] # of these dtypes
     windows = divided.place_windows(home.hashes, home.ranks, posted, verdicts)
     repeats = chain_windows(home.hashes.offsets, windows, rule.length, within=rule.within)
     nothing, whole = REJECTS.arrow.empty_table(), wanted.whole_sentences
@@ -332,7 +334,7 @@ def _spell_spans(verdicts: pa.Table) -> pa.Table:
 
 def _with_texts(home: _Home) -> pa.Table:
     sizes = np.fromiter(map(len, home.texts), np.int64, len(home.texts))
-    chunks = [pa.array(home.texts[some], pa.binary()).cast(pa.string()) for some in pieces(sizes)]
+    chunks = [pa.array(home.texts[part], pa.binary()).cast(pa.string()) for part in pieces(sizes)]
     return home.named.append_column("text", pa.chunked_array(chunks, pa.string()))
 
 

@@ -161,13 +161,13 @@ def run_job(
     config: Config,
     *,
     log_format: LogFormat = "text",
-    **how: JsonValue,
+    **arguments: JsonValue,
 ) -> dict[str, Any]:
     """Make a run on Spark.
 
     Args:
         inputs: files and folders, any path Hadoop knows.
-        **how: `overwrite`, `resume`, `first_log_line` and `earlier`, as `nddup.stages.run.make_run` takes them.
+        **arguments: `overwrite`, `resume`, `first_log_line` and `earlier`, as `nddup.stages.run.make_run` takes them.
 
     Returns:
         The metrics, as in `metrics.json`.
@@ -177,7 +177,7 @@ def run_job(
     """
     engine = SparkJob(spark, config, SparkFolder(spark, output), SparkProgress(spark, form=log_format))
     try:
-        return make_run(engine, inputs, log_format=log_format, **how)
+        return make_run(engine, inputs, log_format=log_format, **arguments)
     except Exception as error:
         if isinstance(error, NddupError) or not is_full(error):
             raise

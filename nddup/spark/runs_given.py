@@ -109,12 +109,12 @@ def _read_earlier(session: SparkSession, path: str) -> DataFrame:
 
 
 def _write_records(spark: SparkSession, run: Any, call: SplitCall, again: Again) -> dict[str, int]:  # noqa: ANN401
-    how = Rewriting(
+    rewriting = Rewriting(
         is_tagging=False, may_go_on=again.config.input.limit is not None, limits=record_limits(again.config)
     )
     return {
         name: rewrite_files(
-            spark, again.collection, run.answer(JUDGED.format(place=place)), f"{call.output}/{name}", how
+            spark, again.collection, run.answer(JUDGED.format(place=place)), f"{call.output}/{name}", rewriting
         ).records
         for place, name in enumerate(call.parts.names)
     }

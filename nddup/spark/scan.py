@@ -176,10 +176,10 @@ class SentTokens:
 
     table: Table
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield the rows of one task."""
         sent: set[int] = set()
-        for batch in self.tokens.batches(found, head):
+        for batch in self.tokens.batches(lists, head):
             places: dict[int, int] = {}
             for place, mark in enumerate(batch.column("token_fingerprint").to_pylist()):
                 node = self.nodes.get(mark)
@@ -238,16 +238,16 @@ def _scan_group(  # noqa: PLR0913 - as `scan`
     limits: RecordLimits,
     observation: Observation | None = None,
 ) -> DataFrame:
-    how: dict[str, Any] = {"head": group.head, "consumer": consumer, "max_record": limits.max_record}
+    arguments: dict[str, Any] = {"head": group.head, "consumer": consumer, "max_record": limits.max_record}
     if group.is_whole:
         rows = hadoop_files.list_files(spark, whole_files(group, files))
         ends = {entry.file.source: entry.records for entry in group.files if entry.records is not None}
-        return rows.mapInArrow(partial(_consume_files, ends=ends, **how), schema_of(consumer.table))
+        return rows.mapInArrow(partial(_consume_files, ends=ends, **arguments), schema_of(consumer.table))
 
     rows = _cut_group(spark, group, max_record=limits.max_record)
     if observation is not None:
         rows = rows.observe(observation, _bytes_of(group.head).alias("bytes"))
-    return rows.mapInArrow(partial(_consume_chunks, **how), schema_of(consumer.table))
+    return rows.mapInArrow(partial(_consume_chunks, **arguments), schema_of(consumer.table))
 
 
 def _cut_group(spark: SparkSession, group: Group, *, max_record: int) -> DataFrame:
@@ -257,13 +257,13 @@ def _cut_group(spark: SparkSession, group: Group, *, max_record: int) -> DataFra
 
 def whole_files(group: Group, files: Files) -> list[hadoop_files.WholeFile]:
     """Return the files of a group; those that no Spark source reads come with their content, if they are small."""
-    found = []
+    listed = []
     for file, compression, _, _, most in group.files:
         is_passed_over = is_hidden(file.path) and hadoop_files.is_remote(file.path)
         is_small = file.size <= hadoop_files.FETCHED_BYTES
         content = files.read_part(file.path, 0, file.size) if is_passed_over and is_small else None
-        found.append(hadoop_files.WholeFile(file.path, file.source, compression, most, file.size, content))
-    return found
+        listed.append(hadoop_files.WholeFile(file.path, file.source, compression, most, file.size, content))
+    return listed
 
 
 def _bytes_of(head: FileHead) -> Column:
@@ -303,7 +303,7 @@ def _consume_texts(batches: Batches, *, consumer: Consumer) -> Batches:
     yield from consumer.batches(read_texts(batches), None)
 
 
-def name_texts(found: DataFrame, documents: DataFrame) -> DataFrame:
+def name_texts(texts: DataFrame, documents: DataFrame) -> DataFrame:
     """Return the texts with the ids of their documents.
 
     Before, the files are scanned with `nddup.scanning.read_again.Texts`, which explains why a record is recognised by
@@ -313,8 +313,8 @@ def name_texts(found: DataFrame, documents: DataFrame) -> DataFrame:
     Schema out:  STORED_TEXTS, each document once
     Shuffles:  one of the texts; `documents` is broadcast if it is small.    Actions:  none.
     """
-    require(found, FOUND_TEXTS, stage="texts")
-    joined = found.join(documents, ["source", "content_fingerprint"])
+    require(texts, FOUND_TEXTS, stage="texts")
+    joined = texts.join(documents, ["source", "content_fingerprint"])
     return joined.groupBy("doc_id").agg(F.min("text").alias("text")).select(*STORED_TEXTS.names)
 
 
@@ -391,7 +391,9 @@ def ending_of(head: FileHead, compression: str) -> Ending:
     return Ending(end_of(head, compression), may_vanish=head.format.files.is_columnar)
 
 
-def rewrite(spark: SparkSession, group: Group, verdicts: DataFrame, how: Rewriting, written: Written) -> DataFrame:
+def rewrite(
+    spark: SparkSession, group: Group, verdicts: DataFrame, rewriting: Rewriting, written: Written
+) -> DataFrame:
     """Return the pieces of the new files of a group, which share their compression.
 
     Spark cannot write a file of bytes. Its text source writes rows, each followed by one byte. So the bytes of a file
@@ -411,7 +413,7 @@ def rewrite(spark: SparkSession, group: Group, verdicts: DataFrame, how: Rewriti
     in_order = together.repartition(min(len(whole), MOST_TASKS), "source").sortWithinPartitions(
         "source", "what", "place"
     )
-    work = partial(_rewrite_files, head=group.head, how=how, end=written.end, numbers=dict(written.numbers))
+    work = partial(_rewrite_files, head=group.head, rewriting=rewriting, end=written.end, numbers=dict(written.numbers))
     return in_order.mapInArrow(work, PIECES)
 
 
@@ -419,24 +421,24 @@ def rewrite(spark: SparkSession, group: Group, verdicts: DataFrame, how: Rewriti
 
 
 def _rewrite_files(
-    batches: Batches, *, head: FileHead, how: Rewriting, end: Ending, numbers: Mapping[str, int]
+    batches: Batches, *, head: FileHead, rewriting: Rewriting, end: Ending, numbers: Mapping[str, int]
 ) -> Batches:
     """Return the pieces of the new files of a task. The verdicts on a file come before its bytes.
 
     Memory: per record of the file, five bytes where records are only left out, some 60 where it is tagged, and some 100
     for each span.
     """
-    held: dict[str, list[pa.RecordBatch]] = {}
-    for row in rows_of(_split(batches, held, how.names)):
+    waiting: dict[str, list[pa.RecordBatch]] = {}
+    for row in rows_of(_split(batches, waiting, rewriting.names)):
         source = row["source"]
-        given = held.pop(source, [])
-        rows = pa.Table.from_batches(given) if given else pa.table({name: [] for name in (*how.names, "reason")})
-        cutting = None if how.cutting is None else replace(how.cutting, whole=0, plain=0)
+        given = waiting.pop(source, [])
+        rows = pa.Table.from_batches(given) if given else pa.table({name: [] for name in (*rewriting.names, "reason")})
+        cutting = None if rewriting.cutting is None else replace(rewriting.cutting, whole=0, plain=0)
         if cutting is not None:
             rows = _read_spans(rows)
-        asked = {"is_tagging": how.is_tagging, "may_go_on": how.may_go_on, "added": how.added}
+        asked = {"is_tagging": rewriting.is_tagging, "may_go_on": rewriting.may_go_on, "added": rewriting.added}
         verdicts = judge(rows, head.format.kind, **asked, cutting=cutting)
-        stored = Stored(row["compression"], row["most"], how.limits.max_record)
+        stored = Stored(row["compression"], row["most"], rewriting.limits.max_record)
         cutter = _Cutter(numbers[source], end)
         try:
             with open_row(row, must_seek=head.format.files.is_columnar) as raw:
@@ -445,8 +447,8 @@ def _rewrite_files(
             yield from cutter.finish(count_written(verdicts))
         except (RewriteError, StoppedError, OSError) as error:
             raise NddupError(f"{source}: {error}") from None
-    if held:
-        raise NddupError(f"{min(held)}: is missing or cannot be read; the input changed meanwhile")
+    if waiting:
+        raise NddupError(f"{min(waiting)}: is missing or cannot be read; the input changed meanwhile")
 
 
 def _read_spans(rows: pa.Table) -> pa.Table:
@@ -457,8 +459,10 @@ def _read_spans(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _split(batches: Batches, held: dict[str, list[pa.RecordBatch]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files; put the verdicts that come between them into `held`, by source: the fields `names`."""
+def _split(
+    batches: Batches, waiting: dict[str, list[pa.RecordBatch]], names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files; put the verdicts between them into `waiting`, by source: the fields `names`."""
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -468,7 +472,9 @@ def _split(batches: Batches, held: dict[str, list[pa.RecordBatch]], names: Seque
             run = batch.slice(start, stop - start)
             rows = pa.array(range(run.num_rows))  # taken, they no longer hold the whole batch in memory
             if run.column("what")[0].as_py() == 0:
-                held.setdefault(run.column("source")[0].as_py(), []).append(run.select([*names, "reason"]).take(rows))
+                waiting.setdefault(run.column("source")[0].as_py(), []).append(
+                    run.select([*names, "reason"]).take(rows)
+                )
             else:
                 yield run.select([name for name in FILES.names if name != "task"])
 
@@ -480,14 +486,14 @@ class _Cutter:
     file: int
     end: Ending
     place: int = 0
-    held: bytes = b""
+    rest: bytes = b""
 
     def add(self, data: bytes) -> Batches:
         """Add bytes; yield a piece once there are enough, and always hold something back for the last."""
-        self.held += data
-        if len(self.held) >= PIECE and (at := self.held.rfind(self.end.byte, 0, len(self.held) - 1)) >= 0:
-            yield self._row(self.held[:at])
-            self.held = self.held[at + 1 :]
+        self.rest += data
+        if len(self.rest) >= PIECE and (at := self.rest.rfind(self.end.byte, 0, len(self.rest) - 1)) >= 0:
+            yield self._row(self.rest[:at])
+            self.rest = self.rest[at + 1 :]
 
     def finish(self, counted: Rewritten) -> Batches:
         """Yield the last piece, with the counts of the file.
@@ -495,11 +501,11 @@ class _Cutter:
         Raises:
             RewriteError: if the file does not end with the byte.
         """
-        if not self.held:
+        if not self.rest:
             return
-        if not self.end.is_added and not self.held.endswith(self.end.byte):
+        if not self.end.is_added and not self.rest.endswith(self.end.byte):
             raise RewriteError("its end does not fit its format; the embedded engine can write it (--engine local)")
-        yield self._row(self.held if self.end.is_added else self.held[:-1], counted)
+        yield self._row(self.rest if self.end.is_added else self.rest[:-1], counted)
 
     def _row(self, value: bytes, counted: Rewritten | None = None) -> pa.RecordBatch:
         self.place += 1

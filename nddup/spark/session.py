@@ -172,8 +172,8 @@ REMOTE, MODE = "spark.remote", "spark.api.mode"
 
 def workers_of(spark: SparkSession, master: str) -> list[Worker] | None:
     """Return the living workers of a standalone master; None of any other cluster, or where it gives no answer."""
-    told = access_of(spark).workers(master) if master.startswith("spark://") else None
-    return None if told is None else [Worker(Size(*one[:2]), Size(*one[2:])) for one in told]
+    answer = access_of(spark).workers(master) if master.startswith("spark://") else None
+    return None if answer is None else [Worker(Size(*one[:2]), Size(*one[2:])) for one in answer]
 
 
 def asked_of(settings: Mapping[str, str]) -> Size:
@@ -413,13 +413,13 @@ def start_session(*, master: str | None, settings: Mapping[str, str], is_small: 
     for key, value in options.items():
         builder = builder.config(key, value)
 
-    said: list[str] = []
+    java_lines: list[str] = []
     try:
-        with safe_path_for_others(), capture_jvm_stderr() as said, warnings.catch_warnings():
+        with safe_path_for_others(), capture_jvm_stderr() as java_lines, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Failed to set")  # Connect sets its server's start settings again
             spark = builder.getOrCreate()
     except Exception as error:
-        raise ConfigError(why_not_started(error, said, java)) from error
+        raise ConfigError(why_not_started(error, java_lines, java)) from error
     _set_all(spark, settings_for(settings), is_new=is_new)
     if not is_connect(spark):
         watch_executors(spark)
@@ -489,12 +489,12 @@ def given_partitions(given: Mapping[str, str]) -> int | None:
     Raises:
         ConfigError: if it is no number.
     """
-    told = str(given.get(PARTITIONS, "auto")).strip().lower()
-    if told == "auto":
+    text = str(given.get(PARTITIONS, "auto")).strip().lower()
+    if text == "auto":
         return None
-    if not told.isdecimal() or not int(told):
+    if not text.isdecimal() or not int(text):
         raise ConfigError(f"{PARTITIONS}: expected a number of tasks, at least 1, or auto, got {given[PARTITIONS]}")
-    return int(told)
+    return int(text)
 
 
 def settings_for(given: Mapping[str, str]) -> dict[str, str]:

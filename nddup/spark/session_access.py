@@ -186,10 +186,10 @@ class _Classic:
             # A field: the methods of SparkEnv name classes that Spark's own jars lack, so Python cannot look one up.
             field = load("org.apache.spark.SparkEnv").getDeclaredField("rpcEnv")
             field.setAccessible(True)
-            told = field.get(context.env()).setupEndpointRef(address, "Master").askSync(asked, kind).workers()
+            workers = field.get(context.env()).setupEndpointRef(address, "Master").askSync(asked, kind).workers()
             return [
                 (int(one.cores()), int(one.memory()), int(one.coresFree()), int(one.memoryFree()))
-                for one in told
+                for one in workers
                 if str(one.state().toString()) == "ALIVE"
             ]
         except Exception:  # noqa: BLE001 - of Java or of py4j; nothing depends on the answer

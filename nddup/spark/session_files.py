@@ -96,10 +96,10 @@ def list_folder(jvm: JavaObject, system: JavaObject, path: JavaObject) -> list[E
     """
     statuses = system.listStatus(path)
     try:
-        found = [_of_fields(row) for row in json.loads(_mapper_of(jvm).writeValueAsString(statuses))]
+        entries = [_of_fields(row) for row in json.loads(_mapper_of(jvm).writeValueAsString(statuses))]
     except (Py4JError, AttributeError, KeyError, TypeError, ValueError):
-        found = [entry_of(status) for status in statuses]
-    return sorted(found, key=lambda entry: entry.name)
+        entries = [entry_of(status) for status in statuses]
+    return sorted(entries, key=lambda entry: entry.name)
 
 
 @lru_cache(maxsize=1)
@@ -154,15 +154,15 @@ def look_in_folders(
     if not folders or len(sizes) < LEAST_FILES:
         return {}
 
-    found = {file.path: look(WholeContent(b""), file) for file in files if not file.size}  # Spark reads none of them
+    heads = {file.path: look(WholeContent(b""), file) for file in files if not file.size}  # Spark reads none of them
     try:
         rows = _looked(spark, folders, look, tasks=-(-len(sizes) // TASK_FILES))
         for row in rows.collect():
             values = pickle.loads(zlib.decompress(row["told"]))  # noqa: S301 - this run's own tasks wrote it
-            found |= {path: seen for path, size, seen in values if sizes.get(path) == size}
+            heads |= {path: seen for path, size, seen in values if sizes.get(path) == size}
     except (PySparkException, Py4JJavaError):
         return {}  # the caller opens the files itself, and reports why any of them cannot be read
-    return found
+    return heads
 
 
 def _looked(spark: SparkSession, folders: Sequence[str], look: Look, *, tasks: int) -> DataFrame:
@@ -183,14 +183,14 @@ def _look_at_rows(batches: Batches, *, look: Look) -> Batches:
     """Look at the files of a task; equal heads are written once a batch."""
     for batch in batches:
         heads: dict[FileHead, FileHead] = {}
-        told = []
+        rows = []
         for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
             data = content.as_py()
             seen = look(WholeContent(data), InputFile(path, unquote(path), len(data), 0))
             if isinstance(seen, HeadFound):
                 seen = seen._replace(head=heads.setdefault(seen.head, seen.head))
-            told.append((path, len(data), seen))
-        yield pa.RecordBatch.from_pydict({"told": [zlib.compress(pickle.dumps(told), 1)]})
+            rows.append((path, len(data), seen))
+        yield pa.RecordBatch.from_pydict({"told": [zlib.compress(pickle.dumps(rows), 1)]})
 
 
 class Storage:
@@ -208,22 +208,22 @@ class Storage:
         Raises:
             ConfigError: if an input does not exist or cannot be listed; for those of this machine as `walk_inputs`.
         """
-        own = [text for text in inputs if self.is_own(text)]
-        here = walk_inputs(own)
-        found = {uri_of(path): place for path, place in here.files.items()}
+        local = [text for text in inputs if self.is_own(text)]
+        here = walk_inputs(local)
+        placed = {uri_of(path): place for path, place in here.files.items()}
         skipped, repeated = list(here.skipped), list(here.repeated)
         for text in inputs:
-            if text in own:
+            if text in local:
                 continue
             root = self._status(text)
             base = root.path.rstrip("/") if root.is_folder else root.path.rstrip("/").rpartition("/")[0]
             for entry, is_beside in self._walk(root, skipped):
                 uri = re.sub("^file:/+", "file:/", entry.uri)  # as Spark spells it
-                if uri in found and (is_beside or not found[uri].beside):
+                if uri in placed and (is_beside or not placed[uri].beside):
                     repeated += [] if is_beside else [drop_login(uri)]
                     continue
-                found[uri] = Placed(base, entry.path, entry.size, entry.modified, entry.path if is_beside else "")
-        return make_listing(found, skipped, repeated, here.tables)
+                placed[uri] = Placed(base, entry.path, entry.size, entry.modified, entry.path if is_beside else "")
+        return make_listing(placed, skipped, repeated, here.tables)
 
     def look_in_tasks(self, inputs: list[str], files: Sequence[InputFile], look: Look) -> dict[str, Seen]:
         """Call `look_in_folders` for the files below INPUT folders that only Java can open."""
@@ -390,23 +390,23 @@ class Storage:
         raise missing_input(text)
 
     def _walk(
-        self, found: Entry, skipped: list[tuple[str, str]], *, below: bool = False
+        self, entry: Entry, skipped: list[tuple[str, str]], *, below: bool = False
     ) -> Iterator[tuple[Entry, bool]]:
         """Yield files at or below an entry, by name, and whether they are only beside others; others are `skipped`."""
-        if not found.is_folder:
-            yield found, False
+        if not entry.is_folder:
+            yield entry, False
             return
-        where = self._make_path(self._make_uri(found.uri))
+        where = self._make_path(self._make_uri(entry.uri))
         children = list_folder(self._jvm, where.getFileSystem(self._hadoop), where)
         names = {child.name for child in children}
         if RUN in names:
             if not below:
-                raise run_input(drop_login(found.uri))
-            skipped.append((found.path, "results of a run"))
+                raise run_input(drop_login(entry.uri))
+            skipped.append((entry.path, "results of a run"))
             return
-        table = table_of_others(names, lambda name: self.children(f"{found.uri}/{name}"))
+        table = table_of_others(names, lambda name: self.children(f"{entry.uri}/{name}"))
         if table is not None:
-            raise table_input(drop_login(found.uri), table)
+            raise table_input(drop_login(entry.uri), table)
         for child in children:
             why = why_skipped(child.name, is_folder=child.is_folder)
             if why is None:
@@ -494,11 +494,11 @@ class SharedStorage(LocalStorage):
         """Check that the server finds a file under its name and with its size."""
         asked = reader_of(self._spark, "binaryFile").load(local_path(file.path))
         try:
-            found = [tuple(row) for row in asked.select(F.col("_metadata.file_path"), "length").collect()]
+            rows = [tuple(row) for row in asked.select(F.col("_metadata.file_path"), "length").collect()]
         except PySparkException:
-            found = []
-        if found != [(file.path, file.size)]:
-            came = f"finds {drop_login(found[0][0])}, {found[0][1]} bytes" if found else "finds nothing there"
+            rows = []
+        if rows != [(file.path, file.size)]:
+            came = f"finds {drop_login(rows[0][0])}, {rows[0][1]} bytes" if rows else "finds nothing there"
             raise ConfigError(f"INPUT {local_path(file.path)}: the Spark server {came}; {WHERE}")
 
 

@@ -205,9 +205,9 @@ class SparkFolder(RunFolder):
         self._spark = spark
         self._attempt = f"{ATTEMPT}{token_hex(8)}" if is_connect(spark) else ""
 
-    def start(self, **how: Any) -> bool:  # noqa: ANN401 - as `RunFolder.start`
+    def start(self, **arguments: Any) -> bool:  # noqa: ANN401 - as `RunFolder.start`
         """Start the run, as `RunFolder.start`, and remove what operations of earlier attempts wrote apart."""
-        is_finished = super().start(**how)
+        is_finished = super().start(**arguments)
         if self._attempt and not is_finished:
             for name in self._storage.children(f"{self.path}/{STAGES}"):
                 if name.startswith(ATTEMPT):

@@ -59,7 +59,7 @@ def ask(
 
     def asked(batches: list[pa.RecordBatch], matches: bytes = b"") -> Answers | None:
         how = Deciding(config, forced, memory, matches)
-        answers = pa.Table.from_batches(one_task.decide(batches, how=how))
+        answers = pa.Table.from_batches(one_task.decide(batches, deciding=how))
         return read_answers(zip(*(column.to_pylist() for column in answers.columns), strict=True))
 
     rows = list(rows_of(documents))

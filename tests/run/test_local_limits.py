@@ -137,7 +137,7 @@ def test_mapped_ids_that_are_joined_with_earlier_ones_count() -> None:
     held = {}
     for is_copied in (False, True):
         memory.hold(1_000, 200_000, is_copied=is_copied)
-        held[is_copied] = memory.held
+        held[is_copied] = memory.bytes_in_use
     assert held[True] - held[False] == 8 * 200_000
 
 

@@ -49,9 +49,9 @@ def mark_nodes(graph: DataFrame, words: int) -> DataFrame:
 
 def put_together(marks: pa.Table, words: int) -> NDArray[np.uint64]:
     """Return the words, (w,) uint64, of MARKS."""
-    found = np.zeros(words, np.uint64)
-    found[marks["word"].to_numpy()] = marks["bits"].to_numpy().view(np.uint64)
-    return found
+    union = np.zeros(words, np.uint64)
+    union[marks["word"].to_numpy()] = marks["bits"].to_numpy().view(np.uint64)
+    return union
 
 
 def take_joined(nodes: DataFrame, words: NDArray[np.uint64]) -> DataFrame:
@@ -65,12 +65,12 @@ def keep_alone(nodes: DataFrame, words: NDArray[np.uint64]) -> DataFrame:
 
 
 def _mark(batches: Batches, *, words: int) -> Batches:
-    found = np.zeros(words, np.uint64)
+    union = np.zeros(words, np.uint64)
     for batch in batches:
         places, bits = _places(batch, words)
-        np.bitwise_or.at(found, places, bits)
-    places = np.flatnonzero(found)
-    yield pa.record_batch({"word": pa.array(places), "bits": pa.array(found[places].view(np.int64))})
+        np.bitwise_or.at(union, places, bits)
+    places = np.flatnonzero(union)
+    yield pa.record_batch({"word": pa.array(places), "bits": pa.array(union[places].view(np.int64))})
 
 
 def _places(batch: pa.RecordBatch, words: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:

@@ -355,9 +355,9 @@ def contract(edges: DataFrame) -> DataFrame:
     # Small star: every node connects its smaller neighbours, and itself, to the least of them.
     nearest = large.groupBy("second").agg(F.min("first").alias("least"), F.count("*").alias("n"))
     small = join_found(large, nearest, "second", by="first", many=HEAVY)
-    own = small.select(F.col("least").alias("first"), "second")
+    links = small.select(F.col("least").alias("first"), "second")
     smaller = small.where("first > least").select(F.col("least").alias("first"), F.col("first").alias("second"))
-    return own.unionByName(smaller).where("first < second").distinct()
+    return links.unionByName(smaller).where("first < second").distinct()
 
 
 def decide(edges: DataFrame) -> DataFrame:
@@ -423,8 +423,8 @@ def gather_solved(numbered: DataFrame, stars: DataFrame, removed: DataFrame) -> 
     """
     labels = stars.select(F.col("second").alias("order_key"), F.col("first").alias("centre"))
     marks = removed.select("order_key").distinct().withColumn("is_removed", F.lit(True))
-    found = numbered.select("order_key").join(labels, "order_key", "left").join(marks, "order_key", "left")
-    return found.select(
+    rows = numbered.select("order_key").join(labels, "order_key", "left").join(marks, "order_key", "left")
+    return rows.select(
         "order_key",
         F.coalesce("centre", "order_key").alias("ordinal"),
         F.lit(None).cast("int").alias("fit"),

@@ -76,7 +76,7 @@ def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFra
     Actions:   the fit itself (MLlib counts items and builds its trees); the listing is lazy.
     """
     items = transactions.select("items")
-    found = _fit(items, support_fraction(least, count))
+    itemsets = _fit(items, support_fraction(least, count))
 
     # All items of a frequent set belong to one component; their positions become the bits of one number.
     position_mask = (1 << ITEM_BITS) - 1
@@ -87,7 +87,7 @@ def list_frequent(transactions: DataFrame, *, least: int, count: int) -> DataFra
                                                          item.bitwiseAND(F.lit(position_mask)).cast("int"))),
     )  # fmt: skip
 
-    return found.where((F.size("items") >= 2) & (F.col("freq") >= least)).select(  # noqa: PLR2004
+    return itemsets.where((F.size("items") >= 2) & (F.col("freq") >= least)).select(  # noqa: PLR2004
         F.shiftright(F.col("items")[0], ITEM_BITS).alias("ordinal"), mask.alias("mask"), F.col("freq").alias("support")
     )
 
@@ -210,8 +210,8 @@ def _maximal_block(
         is_member = (masks[is_cluster, None] >> np.arange(len(bounds))) & 1  # a row per set, 1 for each member
         offsets = np.concatenate([[0], np.cumsum(is_member.sum(axis=1))]).astype(np.int64)
         members = np.nonzero(is_member)[1].astype(np.int32)
-        found = Itemsets(offsets, members, supports[is_cluster], "all")
-        return with_lone(found, problem.sketches, np.flatnonzero(~is_member.any(axis=0)), min_support)
+        itemsets = Itemsets(offsets, members, supports[is_cluster], "all")
+        return with_lone(itemsets, problem.sketches, np.flatnonzero(~is_member.any(axis=0)), min_support)
 
     fitted = np.flatnonzero(fits != PIVOT).tolist()
     return list_sets((int(problems.ordinals[index]), find(index)) for index in fitted)

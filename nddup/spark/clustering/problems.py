@@ -236,13 +236,13 @@ def group_rows(of_node: NDArray[np.generic], positions: NDArray[np.generic], of_
     return Groups(nodes, np.append(first, len(nodes)), edges, edge_offsets)
 
 
-def read_problems(held: list[pa.RecordBatch], threshold: Threshold) -> tuple[Problems, NDArray[np.int32]]:
+def read_problems(blocks: list[pa.RecordBatch], threshold: Threshold) -> tuple[Problems, NDArray[np.int32]]:
     """Read the components of a task, and the `fit` of each; without blocks all arrays are empty.
 
     Raises:
         ValueError: if there is not exactly one sketch for each node.
     """
-    nodes, posted, edges = (unpack(held, layout) for layout in (NODE_LAYOUT, SKETCH_LAYOUT, EDGE_LAYOUT))
+    nodes, posted, edges = (unpack(blocks, layout) for layout in (NODE_LAYOUT, SKETCH_LAYOUT, EDGE_LAYOUT))
 
     # Sketches and edges have node numbers. Turn these into places among the nodes that the task received.
     by_number, by_node = np.argsort(nodes["node"]), np.argsort(posted["sketch_node"])
@@ -319,8 +319,8 @@ def mine_shares(blocks: DataFrame, *, threshold: Threshold, find: Find, is_disti
     Schema out:  SETS, each set once; a row OVER for a component with a share that exceeded its budget
     Shuffles:  none where no two shares find a set; else the sets, on their members.    Actions:  none.
     """
-    found = blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), schema_of(SETS))
-    return found if is_distinct else found.dropDuplicates(["ordinal", "positions"])
+    sets = blocks.mapInArrow(partial(_share_block, threshold=threshold, find=find), schema_of(SETS))
+    return sets if is_distinct else sets.dropDuplicates(["ordinal", "positions"])
 
 
 def _list_shares(graph: DataFrame, pairs: DataFrame) -> DataFrame:
@@ -329,8 +329,8 @@ def _list_shares(graph: DataFrame, pairs: DataFrame) -> DataFrame:
     Schema in:   GRAPH; node_a long, node_b long
     Schema out:  node long, ordinal long, position int, own_share int, shares array<int>
     """
-    own = graph.where("share is not null").select("node", "ordinal", "position", F.col("share").alias("own_share"))
-    share_of = own.select("node", "own_share")
+    placed = graph.where("share is not null").select("node", "ordinal", "position", F.col("share").alias("own_share"))
+    share_of = placed.select("node", "own_share")
     joined = pairs.join(share_of.toDF("node_a", "share_a"), "node_a").join(share_of.toDF("node_b", "share_b"), "node_b")
 
     needed = (
@@ -339,7 +339,7 @@ def _list_shares(graph: DataFrame, pairs: DataFrame) -> DataFrame:
         .unionByName(joined.select(F.col("node_b").alias("node"), F.col("share_a").alias("share")))
     )
     shares = needed.groupBy("node").agg(F.collect_set("share").alias("shares"))
-    return own.join(shares, "node")
+    return placed.join(shares, "node")
 
 
 def _post_nodes(batches: Batches, *, partitions: int) -> Batches:
@@ -364,9 +364,9 @@ def _share_block(batches: Batches, *, threshold: Threshold, find: Find) -> Batch
     return list_sets((ordinal, share.find(find) or PAST) for ordinal, share in shares)
 
 
-def _read_shares(held: list[pa.RecordBatch], threshold: Threshold) -> Iterator[tuple[int, PlacedShare]]:
+def _read_shares(blocks: list[pa.RecordBatch], threshold: Threshold) -> Iterator[tuple[int, PlacedShare]]:
     """Read the shares of a task from its blocks, each with the number of its component."""
-    nodes, edges = unpack(held, SHARE_NODES), unpack(held, SHARE_EDGES)
+    nodes, edges = unpack(blocks, SHARE_NODES), unpack(blocks, SHARE_EDGES)
     of_node, of_edge = _number_shares(nodes, edges)
     groups = group_rows(of_node, nodes["position"], of_edge)
 

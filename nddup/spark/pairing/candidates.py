@@ -127,14 +127,14 @@ def heavy_of(compared: DataFrame) -> DataFrame:
 
 def ask_sketches(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
     """E5: ask the homes for the sketches in a candidate pair of this task; `owner` asks."""
-    held = with_rows(batches)
-    nodes, met = _read_postings(held, pairing)
+    blocks = with_rows(batches)
+    nodes, met = _read_postings(blocks, pairing)
     wanted = nodes[find_wanted(met, pairing.candidate_rule, pairing.threshold.rule)]
     packed = pack(
         WANTED_LAYOUT, partition_of(wanted.view(np.uint64), pairing.partitions), {"node": wanted},
         partitions=pairing.partitions,
     )  # fmt: skip
-    yield packed.append_column("owner", pa.repeat(pa.scalar(target_of(held), pa.int32()), packed.num_rows))
+    yield packed.append_column("owner", pa.repeat(pa.scalar(target_of(blocks), pa.int32()), packed.num_rows))
 
 
 def compare(postings: Iterable[pa.RecordBatch], sketches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
@@ -145,12 +145,12 @@ def compare(postings: Iterable[pa.RecordBatch], sketches: Iterable[pa.RecordBatc
     Raises:
         ValueError: if a sketch arrives that was not asked for.
     """
-    held = with_rows(postings)
-    nodes, met = _read_postings(held, pairing)
+    blocks = with_rows(postings)
+    nodes, met = _read_postings(blocks, pairing)
     rows = _fetched(unpack(with_rows(sketches), SKETCH_LAYOUT), nodes)
     keys = pairing.finder.keys(rows) if pairing.finder is not None else None
-    found = join_posted(met, pairing.candidate_rule, rows, pairing.threshold, keys=keys, max_edges=pairing.max_edges)
-    yield from _found_blocks(found, nodes, met.sizes, target_of(held), pairing)
+    joined = join_posted(met, pairing.candidate_rule, rows, pairing.threshold, keys=keys, max_edges=pairing.max_edges)
+    yield from _found_blocks(joined, nodes, met.sizes, target_of(blocks), pairing)
 
 
 def drop_repeats(batches: Iterable[pa.RecordBatch], *, most: int = NO_LIMIT) -> Batches:
@@ -212,9 +212,9 @@ def _first_of_each(
     return first[order[is_first]], second[order[is_first]]
 
 
-def _read_postings(held: list[pa.RecordBatch], pairing: Pairing) -> tuple[NDArray[np.int64], PostedSketches]:
+def _read_postings(blocks: list[pa.RecordBatch], pairing: Pairing) -> tuple[NDArray[np.int64], PostedSketches]:
     """Return the nodes of the posted sketches, in the order (total, node), and their postings."""
-    columns = unpack(held, pairing.posting_layout)
+    columns = unpack(blocks, pairing.posting_layout)
     counts = columns["count"].astype(np.int64)
     order = np.lexsort((columns["node"], columns["total"]))
     totals = columns["total"][order].astype(np.int32)
@@ -253,28 +253,28 @@ def _fetched(columns: Columns, nodes: NDArray[np.int64]) -> Ragged:
 
 
 def _found_blocks(
-    found: JoinResult, nodes: NDArray[np.int64], sizes: NDArray[np.int32], target: int, pairing: Pairing
+    joined: JoinResult, nodes: NDArray[np.int64], sizes: NDArray[np.int32], target: int, pairing: Pairing
 ) -> Batches:
     """Return the pairs, links and counters of a task as blocks of PAIR_LAYOUT."""
-    first, second = nodes[found.first], nodes[found.second]
-    both = np.stack([sizes[found.first], sizes[found.second]])
+    first, second = nodes[joined.first], nodes[joined.second]
+    both = np.stack([sizes[joined.first], sizes[joined.second]])
     of_ends = np.where(first < second, both, both[::-1])
     shows = pairing.threshold.shows_containment
     columns: Columns = {
         "node_a": np.minimum(first, second),
         "node_b": np.maximum(first, second),
-        **likeness_of(found.overlap, found.resemblance, of_ends, shows_containment=shows),
+        **likeness_of(joined.overlap, joined.resemblance, of_ends, shows_containment=shows),
     }
 
-    ends = nodes[found.links]
+    ends = nodes[joined.links]
     links: Columns = {"link_a": ends.min(axis=1), "link_b": ends.max(axis=1)}
-    counts: Columns = {"counts": np.array([getattr(found, name) for name in COUNTERS], np.int64)}
-    own = np.full(len(COUNTERS), target, np.int32)
-    for some, targets in (
-        (columns, _targets(columns["node_a"], pairing)), (links, _targets(links["link_a"], pairing)), (counts, own),
+    counts: Columns = {"counts": np.array([getattr(joined, name) for name in COUNTERS], np.int64)}
+    asker = np.full(len(COUNTERS), target, np.int32)
+    for part, targets in (
+        (columns, _targets(columns["node_a"], pairing)), (links, _targets(links["link_a"], pairing)), (counts, asker),
     ):  # fmt: skip
         for rows in pieces(np.full(len(targets), 8)):
-            yield _pack_some({name: column[rows] for name, column in some.items()}, targets[rows], pairing)
+            yield _pack_some({name: column[rows] for name, column in part.items()}, targets[rows], pairing)
 
 
 def _targets(nodes: NDArray[np.generic], pairing: Pairing) -> NDArray[np.int32]:
@@ -339,14 +339,14 @@ def match(homes: DataFrame, postings: DataFrame, pairing: Pairing) -> DataFrame:
         partial(prefix_exchange.send_sketches, pairing=pairing),
         block_schema(SKETCH_LAYOUT),
     )
-    found = cogroup(
+    pairs = cogroup(
         postings,
         exchange(sent, partitions=pairing.partitions),
         partial(compare, pairing=pairing),
         block_schema(PAIR_LAYOUT),
     )
     task = partial(drop_repeats, most=pairing.most_listed)
-    return exchange(found, partitions=pairing.partitions).mapInArrow(task, schema_of(COMPARED))
+    return exchange(pairs, partitions=pairing.partitions).mapInArrow(task, schema_of(COMPARED))
 
 
 def coarsen(sketches: DataFrame, *, most: int) -> DataFrame:
@@ -383,8 +383,8 @@ def keep_common_level(compared: DataFrame) -> DataFrame:
 
 def _coarsen_task(batches: Batches, *, most: int) -> Batches:
     for batch in batches:
-        own, levels = (np.asarray(batch.column(name)) for name in ("node", "level"))
-        nodes, rows = spread_levels(own, levels, list_column(batch.column("sketch")), most)
+        names, levels = (np.asarray(batch.column(name)) for name in ("node", "level"))
+        nodes, rows = spread_levels(names, levels, list_column(batch.column("sketch")), most)
 
         lists = pa.ListArray.from_arrays(rows.offsets.astype(np.int32), pa.array(rows.values.view(np.int64)))
         sizes = pa.array(np.diff(rows.offsets).astype(np.int32))

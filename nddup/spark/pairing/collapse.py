@@ -60,11 +60,11 @@ def number(records: DataFrame, offsets: DataFrame, splits: int = 0, many: int = 
     return numbered.withColumns({"is_made": is_made, "doc_id": named})
 
 
-def copy_revisits(numbered: DataFrame, found: DataFrame, copied: Sequence[str]) -> DataFrame:
+def copy_revisits(numbered: DataFrame, pairs: DataFrame, copied: Sequence[str]) -> DataFrame:
     """Make the revisits of documents copies of them.
 
     Args:
-        found: the revisits, each with the record it repeats (`stages.settle.find_revisited`).
+        pairs: the revisits, each with the record it repeats (`stages.settle.find_revisited`).
         copied: the columns that are copied.
 
     Schema in:   as `number` gives; revisit long, original long
@@ -73,9 +73,9 @@ def copy_revisits(numbered: DataFrame, found: DataFrame, copied: Sequence[str]) 
         the revisits are few.
     Actions:   none.
     """
-    rest = numbered.join(found.select(F.col("revisit").alias("doc_key")), "doc_key", "left_anti")
+    rest = numbered.join(pairs.select(F.col("revisit").alias("doc_key")), "doc_key", "left_anti")
     originals = numbered.select(F.col("doc_key").alias("original"), *copied)
-    revisits = numbered.drop(*copied).join(found, F.col("doc_key") == F.col("revisit")).join(originals, "original")
+    revisits = numbered.drop(*copied).join(pairs, F.col("doc_key") == F.col("revisit")).join(originals, "original")
     named = F.coalesce("doc_id", F.concat_ws("#", "source", "record"))
     made = {"is_made": F.col("doc_id").isNull(), "doc_id": named, "reason": F.lit(None).cast("string")}
     return rest.unionByName(revisits.withColumns(made).drop("revisit", "original"))
@@ -165,10 +165,10 @@ def name_nodes(  # noqa: PLR0913 - as the embedded engine's
     )
 
     # Groups of one document are not listed: such a document is its own node.
-    found = join_found(narrow, groups, "group", by="doc_id", many=many, how="left")
+    joined = join_found(narrow, groups, "group", by="doc_id", many=many, how="left")
     alone = F.lit(1).cast("long")
     named = {"node": F.coalesce("first_key", "doc_key"), "n": F.coalesce("equals", alone)}
-    return found.withColumns(named).withColumnRenamed("group", "first_id").select(*NODES.names)
+    return joined.withColumns(named).withColumnRenamed("group", "first_id").select(*NODES.names)
 
 
 def _with_guards(documents: DataFrame, same: Sequence[int | None], many: int) -> DataFrame:
@@ -179,8 +179,8 @@ def _with_guards(documents: DataFrame, same: Sequence[int | None], many: int) ->
     parts = [F.coalesce(F.concat(F.length(value), F.lit(":"), value), F.lit("-")) for value in values]
     keyed = documents.withColumn("values", F.concat(*parts))
     guards = keyed.groupBy("values").agg(F.min("doc_key").alias("guard"), F.count("*").alias("n")).where("n > 1")
-    found = join_found(keyed, guards, "values", by="doc_id", many=many, how="left")
-    return found.withColumn("guard", F.coalesce("guard", "doc_key")).drop("values")
+    joined = join_found(keyed, guards, "values", by="doc_id", many=many, how="left")
+    return joined.withColumn("guard", F.coalesce("guard", "doc_key")).drop("values")
 
 
 def distinct_sketches(documents: DataFrame, *, levels: int = 0) -> DataFrame:
@@ -241,8 +241,8 @@ def _with_classes(documents: DataFrame, forced: Forced) -> DataFrame:
     """Set the column `class` of the documents that are forced: `keep_verdicts.KEPT` or `REMOVED`."""
     rows = [*((doc_id, KEPT) for doc_id in forced.kept), *((doc_id, REMOVED) for doc_id in forced.removed)]
     named = local_table(documents.sparkSession, table("doc_id string, named int"), rows)
-    found = documents.join(named, "doc_id", "left")
-    return found.withColumn("class", F.coalesce("named", F.lit(FREE))).drop("named")
+    joined = documents.join(named, "doc_id", "left")
+    return joined.withColumn("class", F.coalesce("named", F.lit(FREE))).drop("named")
 
 
 def _number_in_order(documents: DataFrame, order: Order) -> DataFrame:
@@ -266,10 +266,10 @@ def _key_of(order: Order) -> Callable[..., Column]:
     """Return a function from a document's derived and read values to its sort key by the columns of the policy."""
 
     def keys(derived: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
-        for own, read in derived:
-            rows = zip(own.to_pylist(), read.to_pylist(), strict=True)
-            found = [order_key(values_of(order.columns, a, b or ()), order.columns) for a, b in rows]
-            yield pa.array(found, pa.binary())
+        for values, read in derived:
+            rows = zip(values.to_pylist(), read.to_pylist(), strict=True)
+            encoded = [order_key(values_of(order.columns, a, b or ()), order.columns) for a, b in rows]
+            yield pa.array(encoded, pa.binary())
 
     made: Callable[..., Column] = F.arrow_udf(keys, "binary")  # type: ignore[attr-defined]
     return made

@@ -65,9 +65,9 @@ many comparisons, and the sketches that were compared with heads only."""
 
 def with_unknown(matches: DataFrame) -> DataFrame:
     """Return MATCHES with all facts about two documents: null where one is not known."""
-    told = [column.name for column in (*tables.LIKENESS, *tables.OF_TEXTS)]
+    facts = [column.name for column in (*tables.LIKENESS, *tables.OF_TEXTS)]
     types = schema_of(tables.PAIRS)
-    unknown = {name: F.lit(None).cast(types[name].dataType) for name in told if name not in matches.columns}
+    unknown = {name: F.lit(None).cast(types[name].dataType) for name in facts if name not in matches.columns}
     return matches.withColumns(unknown) if unknown else matches
 
 
@@ -148,9 +148,9 @@ def post_texts(batches: Batches, *, partitions: int) -> Batches:
     for batch in batches:
         sizes = np.asarray(batch.column("sketch").value_lengths())
         for rows in pieces(8 * sizes.astype(np.int64)):
-            some = batch.slice(rows.start, rows.stop - rows.start)
-            targets = np.asarray(some.column("bucket")).astype(np.int32)
-            yield pack_sketches(TEXT_LAYOUT, targets, some, partitions=partitions)
+            part = batch.slice(rows.start, rows.stop - rows.start)
+            targets = np.asarray(part.column("bucket")).astype(np.int32)
+            yield pack_sketches(TEXT_LAYOUT, targets, part, partitions=partitions)
 
 
 def post_pairs(batches: Batches, *, partitions: int) -> Batches:
@@ -189,11 +189,11 @@ def confirm_task(batches: Batches, *, rule: ConfirmRule) -> Batches:
         places = np.where(np.append(texts.nodes, -1)[at] == ends, at, -1)
         sizes_of = np.append(texts.sizes, 0)
         for rows in divide_pairs(np.where(places < 0, len(texts.sizes), places), sizes_of):
-            some = {name: column[rows] for name, column in columns.items()}
-            found = compare_taken(texts.take, places[rows], rule)
+            candidates = {name: column[rows] for name, column in columns.items()}
+            compared = compare_taken(texts.take, places[rows], rule)
             is_lost = np.asarray((places[rows] < 0).any(axis=1))
             sizes = sizes_of[places[rows]] if isinstance(rule, SetRule) else None
-            yield _lay_out(some, found, is_lost, sizes)
+            yield _lay_out(candidates, compared, is_lost, sizes)
 
 
 def _receive(batches: Batches, file: IO[bytes]) -> tuple[_Spooled, Columns]:
@@ -211,28 +211,28 @@ def _receive(batches: Batches, file: IO[bytes]) -> tuple[_Spooled, Columns]:
     by_node = np.argsort(nodes)
     starts = (np.cumsum(sizes) - sizes)[by_node]
     tokens = np.memmap(file, np.uint64, mode="r") if sizes.sum() else np.empty(0, np.uint64)
-    held = {name: np.concatenate([part[name] for part in pairs]) for name in PAIR_LAYOUT}
-    order = np.lexsort((held["node_b"], held["node_a"]))
+    candidates = {name: np.concatenate([part[name] for part in pairs]) for name in PAIR_LAYOUT}
+    order = np.lexsort((candidates["node_b"], candidates["node_a"]))
     return (
         _Spooled(nodes[by_node], starts, sizes[by_node], tokens),
-        {name: column[order] for name, column in held.items()},
+        {name: column[order] for name, column in candidates.items()},
     )
 
 
 def _lay_out(
-    columns: Columns, found: Compared, is_lost: NDArray[np.bool_], shingles: NDArray[np.int64] | None
+    columns: Columns, compared: Compared, is_lost: NDArray[np.bool_], shingles: NDArray[np.int64] | None
 ) -> pa.RecordBatch:
     """Return rows of CONFIRMED for some candidates; an unknown value (NaN) becomes null.
 
     `shingles`, (k, 2), are the numbers of distinct shingles where these decide; then the resemblance is exact.
     """
-    similarity = pa.array(found.similarity, from_pandas=True)
+    similarity = pa.array(compared.similarity, from_pandas=True)
     values = {name: pa.array(columns[name], from_pandas=True) for name in PAIR_LAYOUT}
-    values |= {name: pa.array(getattr(found, name)) for name in ("is_near", "is_bounded")}
+    values |= {name: pa.array(getattr(compared, name)) for name in ("is_near", "is_bounded")}
     values |= {"edit": similarity, "is_lost": pa.array(is_lost)}
     counts = {name: pa.nulls(len(is_lost), pa.int32()) for name in ("common", "shingles_a", "shingles_b")}
     if shingles is not None:
-        each = (found.common, *shingles.T)
+        each = (compared.common, *shingles.T)
         counts = {name: pa.array(one.astype(np.int32)) for name, one in zip(counts, each, strict=True)}
         values |= {"resemblance": similarity, "edit": pa.nulls(len(is_lost), pa.float64())}
     values |= counts

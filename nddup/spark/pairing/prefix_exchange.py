@@ -179,9 +179,9 @@ def request_rarity(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Ba
     requests and replies match by position, a retried task makes the same ones, and a task needs memory for one piece at
     a time.
     """
-    held = with_rows(batches)
-    home = target_of(held)
-    for number, question in _number_questions(_pieces(held, pairing), pairing):
+    blocks = with_rows(batches)
+    home = target_of(blocks)
+    for number, question in _number_questions(_pieces(blocks, pairing), pairing):
         columns: Columns = {"rest": pairing.division.rests(question.elements, question.owners)}
         layout: Layout = {"rest": pairing.request_layout["rest"]}
         if question.many is not None:
@@ -196,20 +196,20 @@ def request_rarity(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Ba
 
 def reply_rarity(batches: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
     """E3: answer with the rarity class of each element: how many sketches of all homes have it; `owner` answers."""
-    held = with_rows(batches)
-    if not held:
+    blocks = with_rows(batches)
+    if not blocks:
         return
-    columns = unpack(held, pairing.request_layout)
+    columns = unpack(blocks, pairing.request_layout)
     rests = columns["rest"]
-    classes = rarity_classes(rests, _weights(held, columns))
+    classes = rarity_classes(rests, _weights(blocks, columns))
 
     # All answers to a home are one block, in the order of its questions, however many pieces it asked in.
-    cells, sizes = pack_classes(classes, _request_lengths(held, rests.dtype))
-    home, question = (np.concatenate([np.asarray(batch.column(name)) for batch in held]) for name in _ASKED)
+    cells, sizes = pack_classes(classes, _request_lengths(blocks, rests.dtype))
+    home, question = (np.concatenate([np.asarray(batch.column(name)) for batch in blocks]) for name in _ASKED)
     order = np.lexsort((question, home))
     answers = take_rows(Ragged(np.append(0, np.cumsum(sizes)).astype(np.int64), cells), order)  # type: ignore[arg-type]
     packed = pack(REPLY_LAYOUT, home[order], {}, {"classes": answers}, partitions=pairing.partitions)
-    yield packed.append_column("owner", pa.repeat(pa.scalar(target_of(held), pa.int32()), packed.num_rows))
+    yield packed.append_column("owner", pa.repeat(pa.scalar(target_of(blocks), pa.int32()), packed.num_rows))
 
 
 def post_prefixes(homes: Iterable[pa.RecordBatch], replies: Iterable[pa.RecordBatch], *, pairing: Pairing) -> Batches:
@@ -258,23 +258,23 @@ def send_sketches(homes: Iterable[pa.RecordBatch], wanted: Iterable[pa.RecordBat
     most = min(BATCH_BYTES, batch_bytes(pairing.free, NO_LIMIT))
     for rows in pieces(8 * columns["size"][places].astype(np.int64), most):
         chosen = places[rows]
-        some: Columns = {"node": nodes[rows], **{name: columns[name][chosen] for name in ("size", "total")}}
+        part: Columns = {"node": nodes[rows], **{name: columns[name][chosen] for name in ("size", "total")}}
         yield pack(
-            SKETCH_LAYOUT, askers[rows], some, {"ids": take_rows(sketches, chosen)}, partitions=pairing.partitions
+            SKETCH_LAYOUT, askers[rows], part, {"ids": take_rows(sketches, chosen)}, partitions=pairing.partitions
         )
 
 
-def _pieces(held: list[pa.RecordBatch], pairing: Pairing) -> Iterator[_Piece]:
-    columns = unpack(held, SKETCH_LAYOUT)
+def _pieces(blocks: list[pa.RecordBatch], pairing: Pairing) -> Iterator[_Piece]:
+    columns = unpack(blocks, SKETCH_LAYOUT)
     order = np.argsort(columns["node"])
     sketches = ragged_column(columns["size"], columns["ids"])
     most = piece_ids(pairing.free, pairing.partitions)
     for rows in pieces(columns["size"][order].astype(np.int64), most):
         chosen = order[rows]
-        some = take_rows(sketches, chosen)
-        named = pairing.finder.keys(some) if pairing.finder is not None else some
+        part = take_rows(sketches, chosen)
+        named = pairing.finder.keys(part) if pairing.finder is not None else part
         nodes, totals = columns["node"][chosen].astype(np.int64), columns["total"][chosen].astype(np.int32)
-        yield _Piece(nodes, totals, some, list_elements(named, pairing.division.bits))
+        yield _Piece(nodes, totals, part, list_elements(named, pairing.division.bits))
 
 
 def _number_questions(pieces_: Iterable[_Piece], pairing: Pairing) -> Iterator[tuple[int, _Question]]:
@@ -301,17 +301,17 @@ def _questions(piece: _Piece, pairing: Pairing) -> tuple[_Question, _Question]:
     return first, _Question(distinct, division.owners(distinct), many.astype(np.int64), frequent, answers)
 
 
-def _weights(held: list[pa.RecordBatch], columns: Columns) -> NDArray[np.int64]:
+def _weights(blocks: list[pa.RecordBatch], columns: Columns) -> NDArray[np.int64]:
     """Return how often each requested element counts: `many` if the question has it, else 1."""
-    lengths = _request_lengths(held, columns["rest"].dtype)
-    is_told = np.concatenate([np.asarray(batch.column("many").is_valid()) for batch in held])
+    lengths = _request_lengths(blocks, columns["rest"].dtype)
+    is_told = np.concatenate([np.asarray(batch.column("many").is_valid()) for batch in blocks])
     weights = np.ones(len(columns["rest"]), np.int64)
     weights[np.repeat(is_told, lengths)] = columns["many"]
     return weights
 
 
-def _request_lengths(held: list[pa.RecordBatch], dtype: np.dtype[np.generic]) -> NDArray[np.int64]:
-    return np.concatenate([cell_lengths(batch.column("rest"), dtype) for batch in held])
+def _request_lengths(blocks: list[pa.RecordBatch], dtype: np.dtype[np.generic]) -> NDArray[np.int64]:
+    return np.concatenate([cell_lengths(batch.column("rest"), dtype) for batch in blocks])
 
 
 class _Replies:

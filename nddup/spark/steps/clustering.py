@@ -217,7 +217,7 @@ def save_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: A
     least, by_weight, is_directed = choosing
     described = graph.describe_nodes(matches.table, nodes, matches.large)
     few = min(FEW_EDGES, rounds.job.most_nodes(GRAPH_BITS) // 2)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         is_large = matches.edges > few
         if is_large:
             ordered = rounds.save(
@@ -226,10 +226,10 @@ def save_graph(rounds: Rounds, matches: Matches, nodes: DataFrame, assignment: A
             _require_numbers(ordered.rows)
             numbered, most = _number_nodes(rounds.job, ordered.table), ordered.rows
         else:
-            numbered = held.enter_context(persisted(graph.number_few(described, by_weight=by_weight)))
+            numbered = stack.enter_context(persisted(graph.number_few(described, by_weight=by_weight)))
             most = 2 * matches.edges
-        found = graph.number_edges(matches.table, numbered, is_contained=is_directed)
-        edges = rounds.save("edges", found).table if is_large else held.enter_context(persisted(found))
+        edge_rows = graph.number_edges(matches.table, numbered, is_contained=is_directed)
+        edges = rounds.save("edges", edge_rows).table if is_large else stack.enter_context(persisted(edge_rows))
         solving = graph.Solving(most, assignment, (least or 0.0) if is_directed else None)
         if most <= rounds.job.most_nodes(GRAPH_BITS):
             solved = graph.solve(edges, solving)
@@ -259,11 +259,11 @@ def contract(rounds: Rounds, edges: DataFrame, name: str) -> DataFrame:
     stars: DataFrame = edges
     before = None
     for number in range(MOST_CONTRACTIONS):
-        found = rounds.save(f"{name}-{number}", graph.contract(stars), {"checksum": graph.CHECKSUM})
-        stars = found.table
-        if found.counts["checksum"] == before:
+        saved = rounds.save(f"{name}-{number}", graph.contract(stars), {"checksum": graph.CHECKSUM})
+        stars = saved.table
+        if saved.counts["checksum"] == before:
             return stars
-        before = found.counts["checksum"]
+        before = saved.counts["checksum"]
     raise CapacityError(f"components: star contraction has not ended after {MOST_CONTRACTIONS} rounds")
 
 
@@ -379,10 +379,10 @@ def _choose_miner(job: Job) -> str:
 def _mine(job: Job, mining: _Mining) -> Saved:
     whole = mining.graph.table.where("share is null")
     partitions = mining.matches.partitions
-    found = problems.gather_problems(
+    rows = problems.gather_problems(
         whole, mining.sketches, mining.matches.table, scale=mining.scale, partitions=partitions
     )
-    with persisted(found) as gathered:
+    with persisted(rows) as gathered:
         sets = mine_components.mine_by_pivot(
             gathered, threshold=job.threshold, mode=job.config.clusters.mode, budget=mining.budget
         )
@@ -395,8 +395,8 @@ def _mine(job: Job, mining: _Mining) -> Saved:
         transactions = mine_components.list_transactions(
             gathered, threshold=job.threshold, min_support=mining.budget.min_support
         )
-        with persisted(transactions) as held:
-            frequent = _list_frequent(held)
+        with persisted(transactions) as stored:
+            frequent = _list_frequent(stored)
             if frequent:
                 listed = mine_components.keep_clusters(
                     _union(frequent),
@@ -422,7 +422,7 @@ def _list_frequent(transactions: DataFrame) -> list[DataFrame]:
 
 def _mine_spread(job: Job, mining: _Mining) -> DataFrame:
     """Return SETS of components spread over tasks: all sets; past a share's budget a cover; past that, by leaders."""
-    how: dict[str, Any] = {"threshold": job.threshold, "budget": mining.budget}
+    options: dict[str, Any] = {"threshold": job.threshold, "budget": mining.budget}
     partitions = max(mining.matches.partitions, mining.graph.counts["shares"])
     sketches, matches = mining.sketches, mining.matches.table
     waiting = mining.graph.table
@@ -431,19 +431,19 @@ def _mine_spread(job: Job, mining: _Mining) -> DataFrame:
         blocks = problems.gather_shares(waiting, sketches, matches, partitions=partitions)
         sets = problems.mine_shares(blocks, threshold=job.threshold, find=find, is_distinct=name == "listed")
         is_over = f"coverage = '{problems.OVER}'"
-        found = job.save(name, sets, {"passed": f"count_if({is_over})"})
-        if not found.counts["passed"]:
-            return _union([*done, found.table])
+        saved = job.save(name, sets, {"passed": f"count_if({is_over})"})
+        if not saved.counts["passed"]:
+            return _union([*done, saved.table])
 
-        over = found.table.where(is_over).select("ordinal").distinct()
-        done.append(found.table.join(over, "ordinal", "left_anti"))
+        over = saved.table.where(is_over).select("ordinal").distinct()
+        done.append(saved.table.join(over, "ordinal", "left_anti"))
         waiting = waiting.join(over, "ordinal", "left_semi")
 
     around_leaders = waiting.withColumn("by_leaders", F.lit(True))
     gathered = problems.gather_problems(
         around_leaders, sketches, matches, scale=mining.scale, partitions=mining.matches.partitions
     )
-    return _union([*done, mine_components.mine_by_pivot(gathered, mode="all", **how)])
+    return _union([*done, mine_components.mine_by_pivot(gathered, mode="all", **options)])
 
 
 def _union(parts: list[DataFrame]) -> DataFrame:

@@ -260,8 +260,8 @@ class WorkersOnSpark(Workers):
     def scan_narrowed(self, source: Collection, consumer: Consumer, limits: RecordLimits, narrow: Narrow) -> pa.Table:
         """As `scan`, for files; only the rows left by `narrow` come to the driver."""
         with set_to(self.spark, splitting(self.spark)):
-            found, seen = scan.scan_counting(self.spark, source, consumer, files=self.storage, limits=limits)
-            with narrow(found) as left:
+            records, seen = scan.scan_counting(self.spark, source, consumer, files=self.storage, limits=limits)
+            with narrow(records) as left:
                 rows = left.toArrow()
             short = list_short(self.spark, seen)
             if "reason" in rows.column_names:
@@ -282,18 +282,18 @@ class _FirstRows:
     most: int
     table = tables.RECORDS
 
-    def batches(self, found: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
+    def batches(self, lists: Iterable[Sequence[LocatedRecord]], head: FileHead | None) -> Batches:
         """Yield the rows of one task."""
-        yield from self.rows.batches(self._first(found), head)
+        yield from self.rows.batches(self._first(lists), head)
 
-    def _first(self, found: Iterable[Sequence[LocatedRecord]]) -> Iterator[Sequence[LocatedRecord]]:
+    def _first(self, lists: Iterable[Sequence[LocatedRecord]]) -> Iterator[Sequence[LocatedRecord]]:
         seen = 0
-        for some in found:
-            seen += len(some)
+        for records in lists:
+            seen += len(records)
             if seen > self.most:
-                yield [some[0]._replace(record=Reject(BEYOND, "", ""))]
+                yield [records[0]._replace(record=Reject(BEYOND, "", ""))]
                 return
-            yield some
+            yield records
 
 
 @dataclass(kw_only=True)
@@ -572,15 +572,15 @@ def _count_by_file(records: _Records) -> dict[str, list[list[Any]]]:
 
 def _read_texts(job: Job, texts: DataFrame, rule: SketchRule) -> _Records:
     """Return RECORDS of given texts; if some shingles are too common, read the texts again without them."""
-    found = job.find("records")
-    if found is None:
-        found = job.write("records", scan.scan_texts(texts, SketchRecords(rule)), RECORD_COUNTS)
-        left_out = find_common(job.ask(records=found.table), job.config)
+    saved = job.find("records")
+    if saved is None:
+        saved = job.write("records", scan.scan_texts(texts, SketchRecords(rule)), RECORD_COUNTS)
+        left_out = find_common(job.ask(records=saved.table), job.config)
         if left_out:
             thinned = scan.scan_texts(texts, SketchRecords(replace(rule, left_out=left_out)))
-            found = job.write("records", thinned, RECORD_COUNTS)
-        found = job.seal("records", found, splitting={}, read_again=[], left_out_shingles=len(left_out) // 8)
-    return _Records(found, None)
+            saved = job.write("records", thinned, RECORD_COUNTS)
+        saved = job.seal("records", saved, splitting={}, read_again=[], left_out_shingles=len(left_out) // 8)
+    return _Records(saved, None)
 
 
 def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
@@ -590,32 +590,32 @@ def _read_files(job: Job, collection: Collection, rule: SketchRule) -> _Records:
     and a file of which bytes are missing is read again from its start, by one task. So is a file that was divided
     inside a record.
     """
-    found = job.find("records")
-    if found is not None:
-        again = collection.read_whole(set(found.noted["read_again"]))
-        return _Records(found, _inputs(job, again, found.noted["splitting"]))
+    saved = job.find("records")
+    if saved is not None:
+        again = collection.read_whole(set(saved.noted["read_again"]))
+        return _Records(saved, _inputs(job, again, saved.noted["splitting"]))
 
     split = splitting(job.spark)
     limits, files = record_limits(job.config), files_of(job.spark)
     with set_to(job.spark, split):
         records, seen = scan.scan_counting(job.spark, collection, SketchRecords(rule), files=files, limits=limits)
         is_divided = f"reason = '{DIVIDED}'"
-        found = job.write("records", records, RECORD_COUNTS | {"divided": f"count_if({is_divided})"})
+        saved = job.write("records", records, RECORD_COUNTS | {"divided": f"count_if({is_divided})"})
         short = list_short(job.spark, seen)
-        if found.counts["divided"]:
-            divided = found.table.where(is_divided).select("source").distinct()
+        if saved.counts["divided"]:
+            divided = saved.table.where(is_divided).select("source").distinct()
             short |= {row["source"] for row in divided.collect()}
         inputs = _inputs(job, collection.read_whole(short), split)
         if short:
-            found = job.write("records", inputs.scan(SketchRecords(rule)), RECORD_COUNTS)
+            saved = job.write("records", inputs.scan(SketchRecords(rule)), RECORD_COUNTS)
 
-        left_out = find_common(job.ask(records=found.table), job.config)
+        left_out = find_common(job.ask(records=saved.table), job.config)
         if left_out:
             thinned = inputs.scan(SketchRecords(replace(rule, left_out=left_out)))
-            found = job.write("records", thinned, RECORD_COUNTS)
+            saved = job.write("records", thinned, RECORD_COUNTS)
 
     noted = {"splitting": split, "read_again": sorted(short), "left_out_shingles": len(left_out) // 8}
-    return _Records(job.seal("records", found, **noted), inputs)
+    return _Records(job.seal("records", saved, **noted), inputs)
 
 
 def _inputs(job: Job, collection: Collection, split: Mapping[str, str]) -> Inputs:

@@ -95,12 +95,12 @@ def decide_here(job: Job, sketched: Sketched, source: Collection | DataFrame | N
 
     again = sketched.inputs if isinstance(source, Collection) else source
     documents = sketched.documents.table.select(*DOCUMENTS.names)
-    found = _ask(job, documents.withColumn("tokens", F.lit(None).cast("array<long>")))
-    if found is not None and found.wanted is not None:
-        texts = _texts_of(job, documents, again, found.wanted).repartition(1)
+    answers = _ask(job, documents.withColumn("tokens", F.lit(None).cast("array<long>")))
+    if answers is not None and answers.wanted is not None:
+        texts = _texts_of(job, documents, again, answers.wanted).repartition(1)
         both = documents.coalesce(1).unionByName(texts, allowMissingColumns=True)
-        found = _ask(job, both, found.matches)
-    return None if found is None else Decided.of(job, found.tables, found.stages)
+        answers = _ask(job, both, answers.matches)
+    return None if answers is None else Decided.of(job, answers.tables, answers.stages)
 
 
 def is_few(job: Job, documents: Saved) -> bool:
@@ -121,8 +121,8 @@ def _found(job: Job) -> Mapping[str, Any] | None:
 
 def _ask(job: Job, rows: DataFrame, matches: bytes = b"") -> Answers | None:
     job.progress.describe("pairs")
-    how = Deciding(job.config, job.forced, job.task_memory, matches)
-    task = partial(one_task.decide, how=how)
+    deciding = Deciding(job.config, job.forced, job.task_memory, matches)
+    task = partial(one_task.decide, deciding=deciding)
     answered = map_lists(rows.coalesce(1), task, one_task.ROWS, schema_of(ANSWERS)).toArrow()
     return read_answers(zip(*(column.to_pylist() for column in answered.columns), strict=True))
 

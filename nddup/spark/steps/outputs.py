@@ -171,8 +171,8 @@ def _cut(texts: Iterable[str], end: str) -> Batches:
     """Cut the text at `end` into rows, without the `end` after each row, which the writer adds."""
     rest = ""
     for text in texts:
-        row, found, rest = (rest + text).rpartition(end)
-        if found:
+        row, separator, rest = (rest + text).rpartition(end)
+        if separator:
             yield _values([row])
     if rest:
         yield _values([rest])
@@ -353,19 +353,19 @@ def write_kept(kept: DataFrame, path: str, files: KeptFiles, added: Sequence[str
 def rewrite_inputs(job: Job, source: Collection, verdicts: DataFrame, apart: str, *, is_tagging: bool) -> int:
     """As `RunEngine.rewrite`."""
     is_first = job.config.input.limit is not None
-    how = Rewriting(is_tagging, is_first, record_limits(job.config), added=added_fields(job.config))
-    return rewrite_files(job.spark, source, verdicts, apart, how).records
+    rewriting = Rewriting(is_tagging, is_first, record_limits(job.config), added=added_fields(job.config))
+    return rewrite_files(job.spark, source, verdicts, apart, rewriting).records
 
 
 def rewrite_files(
-    spark: SparkSession, source: Collection, verdicts: DataFrame, apart: str, how: Rewriting
+    spark: SparkSession, source: Collection, verdicts: DataFrame, apart: str, rewriting: Rewriting
 ) -> Rewritten:
     """Write the files of a collection again, into a new folder. One action for each byte that files end with.
 
     Pages, texts and mail are copied once more, by the driver: see `nddup.spark.scan`.
 
     Args:
-        verdicts: VERDICTS of all their records, or `SPANS` as JSON where `how` has `cutting`.
+        verdicts: VERDICTS of all their records, or `SPANS` as JSON where `rewriting` has `cutting`.
         apart: the folder; after an error nothing is left there.
 
     Raises:
@@ -378,7 +378,7 @@ def rewrite_files(
         for end, groups in _by_end(source).items():
             numbers = {one.file.source: at for at, one in enumerate(_files(groups))}
             by = Written(files_of(spark), end, numbers)
-            parts = [rewrite(spark, group, verdicts, how, by) for group in groups]
+            parts = [rewrite(spark, group, verdicts, rewriting, by) for group in groups]
             # Sorted after the union: else Spark would sort by the file alone, and could mix up the pieces of a file.
             pieces = reduce(DataFrame.unionByName, parts).sortWithinPartitions("file", "place")
             seen = Observation("rewritten")
@@ -390,7 +390,7 @@ def rewrite_files(
             form.partitionBy("file").text(storage.spelled(work))
             _require_bytes(apart, seen, _place(storage, work, apart, by))
             written = Rewritten(*(count + int(seen.get[name]) for name, count in written._asdict().items()))
-        for file in () if how.may_go_on else source.foreign:
+        for file in () if rewriting.may_go_on else source.foreign:
             target = _target(storage, apart, file.source)
             files_of(spark).copy_files([file.path], target)
     except BaseException:
@@ -403,12 +403,12 @@ def rewrite_files(
 
 def _by_end(source: Collection) -> dict[Ending, list[Group]]:
     """Return the files by how they end, in groups that share head and compression."""
-    found: dict[Ending, list[Group]] = defaultdict(list)
+    groups: dict[Ending, list[Group]] = defaultdict(list)
     for group in source.groups:
         for compression in sorted({entry.compression for entry in group.files}):
             files = tuple(entry for entry in group.files if entry.compression == compression)
-            found[ending_of(group.head, compression)].append(Group(group.head, is_whole=True, files=files))
-    return found
+            groups[ending_of(group.head, compression)].append(Group(group.head, is_whole=True, files=files))
+    return groups
 
 
 def _files(groups: list[Group]) -> Iterator[ListedFile]:
@@ -470,13 +470,13 @@ def require_place(spark: SparkSession, place: str, *, overwrite: bool) -> None:
     """
     try:
         is_there = spark.catalog.databaseExists(place)
-        held = [name for name in RESULTS if spark.catalog.tableExists(f"{place}.{name}")] if is_there else []
+        tables = [name for name in RESULTS if spark.catalog.tableExists(f"{place}.{name}")] if is_there else []
     except (PySparkException, Py4JJavaError) as error:  # a catalog's own exceptions may arrive unconverted
         raise ConfigError(f"--tables {place}: {first_line(error)}") from error
     if not is_there:
         raise ConfigError(f"--tables {place}: there is no such schema; CREATE SCHEMA {place} makes it")
-    if held and not overwrite:
-        raise ConfigError(f"--tables {place}: has a table {held[0]} already; --overwrite replaces it")
+    if tables and not overwrite:
+        raise ConfigError(f"--tables {place}: has a table {tables[0]} already; --overwrite replaces it")
 
 
 def copy_table(spark: SparkSession, name: str, output: str, *, overwrite: bool, resume: bool) -> str:

@@ -141,8 +141,8 @@ def choose_partitions(job: Job, *, ids: int, sketches: int) -> tuple[int, list[s
     tasks = tasks_of(job.spark, job.config, needed, job.task_memory, what)
     asked = given_partitions(job.config.spark) or tasks
     more = f"{tasks:,} tasks instead of {asked:,}: {what} need them at {job.task_memory >> 20:,} MB each"
-    said = [say_small(volume, job.task_memory) if tasks == needed else "", more if asked < tasks else ""]
-    return tasks, [one for one in said if one]
+    notes = [say_small(volume, job.task_memory) if tasks == needed else "", more if asked < tasks else ""]
+    return tasks, [one for one in notes if one]
 
 
 def tasks_of(spark: SparkSession, config: Config, needed: int, task_memory: int, what: str) -> int:
@@ -178,25 +178,25 @@ def find_pairs(
     sketches = collapse.distinct_sketches(documents.table, levels=job.levels)
     partitions, notes = choose_partitions(job, ids=documents.postings, sketches=documents.distinct_sketches)
     comparing = _Comparing(documents, sketches, partitions, again)
-    found = job.find("compared") or _compare(job, comparing)
+    compared = job.find("compared") or _compare(job, comparing)
 
-    matches = _choose_matches(job, comparing, found)
+    matches = _choose_matches(job, comparing, compared)
     confirmed = confirm_matches(job, documents, matches, again)
     asked = job.config.pairs
-    told = job.ask(nodes=documents.nodes, matches=confirmed.pairs)
-    listed = expand(told, threshold=job.threshold, expand_limit=asked.expand_limit, confirm=asked.confirm)
+    engine = job.ask(nodes=documents.nodes, matches=confirmed.pairs)
+    listed = expand(engine, threshold=job.threshold, expand_limit=asked.expand_limit, confirm=asked.confirm)
     pairs = job.save("pairs", listed)
 
     counts = {
         **documents.unpaired._asdict(),
         "distinct_sketches": documents.distinct_sketches,
         "postings": documents.postings,
-        "candidates": found.counts["candidates"],
-        "crowd": found.noted["heavy"],
+        "candidates": compared.counts["candidates"],
+        "crowd": compared.noted["heavy"],
         "limited": confirmed.matches.limited,
         "edits": confirmed.counts,
     }
-    joined = candidates.connections_of(found.table).select(*CANDIDATES.names)
+    joined = candidates.connections_of(compared.table).select(*CANDIDATES.names)
     made = Made(saved={"pairs": pairs}, counts=counts, notes=notes)
     return Edges(job, made, confirmed.matches, confirmed.pairs, documents, joined)
 
@@ -215,9 +215,9 @@ def _compare(job: Job, comparing: _Comparing) -> Saved:
         persisted(candidates.post(homes, pairing)) as postings,
     ):
         matched = candidates.match(homes, postings, pairing)
-        found = _write_compared(job, candidates.keep_common_level(matched) if is_by_levels else matched)
-        heavy = candidates.heavy_of(found.table).count() if found.counts["links"] else 0
-        return job.seal("compared", found, heavy=heavy)
+        saved = _write_compared(job, candidates.keep_common_level(matched) if is_by_levels else matched)
+        heavy = candidates.heavy_of(saved.table).count() if saved.counts["links"] else 0
+        return job.seal("compared", saved, heavy=heavy)
 
 
 def _write_compared(job: Job, matched: DataFrame) -> Saved:
@@ -250,15 +250,15 @@ def _pairing(job: Job, comparing: _Comparing, partitions: int) -> Pairing:
     )
 
 
-def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
+def _choose_matches(job: Job, comparing: _Comparing, compared: Saved) -> Matches:
     """Return the pairs found, with those of heavy or oversized families recomputed."""
-    matches = candidates.matches_of(found.table)
-    whole = Matches(matches, found.counts["edges"], None, comparing.partitions)
+    matches = candidates.matches_of(compared.table)
+    whole = Matches(matches, compared.counts["edges"], None, comparing.partitions)
     limits = plan.comparison_limits(job.config)
-    if limits is None or not (found.noted["heavy"] or found.counts["many"] or whole.edges > limits.max_edges):
+    if limits is None or not (compared.noted["heavy"] or compared.counts["many"] or whole.edges > limits.max_edges):
         return whole
 
-    families = job.find("searched") or _save_families(job, found, comparing, limits)
+    families = job.find("searched") or _save_families(job, compared, comparing, limits)
     if not families.rows:
         return whole
     settled = job.find("settled") or _settle(job, comparing, families.table, limits)
@@ -269,10 +269,10 @@ def _choose_matches(job: Job, comparing: _Comparing, found: Saved) -> Matches:
     return replace(whole, table=saved.table, edges=saved.counts["edges"], large=large, limited=limited)
 
 
-def _save_families(job: Job, found: Saved, comparing: _Comparing, limits: ComparisonLimits) -> Saved:
+def _save_families(job: Job, compared: Saved, comparing: _Comparing, limits: ComparisonLimits) -> Saved:
     """Make SEARCHED: sketches joined by matches or by links of heavy sketches. In one task if small, else in rounds."""
-    connections, nodes = candidates.connections_of(found.table), comparing.documents.distinct_sketches
-    if sum(found.counts[name] for name in candidates.KINDS) <= job.most_edges(FAMILIES_COST, nodes):
+    connections, nodes = candidates.connections_of(compared.table), comparing.documents.distinct_sketches
+    if sum(compared.counts[name] for name in candidates.KINDS) <= job.most_edges(FAMILIES_COST, nodes):
         return job.save("searched", confirm.find_families(connections, max_edges=limits.max_edges))
 
     ends = (F.least("node_a", "node_b").alias("first"), F.greatest("node_a", "node_b").alias("second"))
@@ -289,10 +289,10 @@ def _settle(job: Job, comparing: _Comparing, families: DataFrame, limits: Compar
     finder, confirming = plan.finder_of(job.config), confirm_rule_of(job.config)
     rule = FamilyRule(job.threshold, finder and finder.keys, limits, confirming, job.config.keep.most_lost)
     texts = list_family_texts(job, comparing.documents, families, comparing.source)
-    found = confirm.pair_families(
+    pairs = confirm.pair_families(
         families, comparing.sketches, comparing.documents.nodes, rule, texts, partitions=comparing.partitions
     )
-    settled = job.write("settled", found, confirm.SETTLED_COUNTS)
+    settled = job.write("settled", pairs, confirm.SETTLED_COUNTS)
     if settled.counts["stopped"]:
         raise CapacityError(past_comparisons(settled.counts["stopped"], limits.max_comparisons))
     return job.seal("settled", settled)

@@ -173,9 +173,9 @@ class Job(RunEngine):
             written = self.store.write(name, table, self._schema(name))
             taken = written.agg(*columns).collect()[0].asDict()
 
-        found = {key: int(value or 0) for key, value in taken.items()}
-        rows = found.pop("rows", 0)
-        return Saved(written, rows, dict.fromkeys(counts, 0) | found, {})
+        totals = {key: int(value or 0) for key, value in taken.items()}
+        rows = totals.pop("rows", 0)
+        return Saved(written, rows, dict.fromkeys(counts, 0) | totals, {})
 
     def write_onto(self, name: str, new: DataFrame, old: OldTables, counts: Mapping[str, str] = NO_COUNTS) -> Saved:
         """As `write`, a table with all rows of the run before, and new ones.
@@ -268,8 +268,8 @@ def persisted(table: DataFrame) -> Iterator[DataFrame]:
     Spark uses persisted data for any table with the same plan, and two scans of one path have the same plan. Data that
     a failed run left persisted would be read by the next run into the same folder in place of its own.
     """
-    held = table.persist(StorageLevel.DISK_ONLY)
+    stored = table.persist(StorageLevel.DISK_ONLY)
     try:
-        yield held
+        yield stored
     finally:
-        held.unpersist()
+        stored.unpersist()
