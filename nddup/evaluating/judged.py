@@ -307,10 +307,10 @@ def _read(opened: Opened, path: str) -> tuple[dict[tuple[str, str], str], int]:
         rows = list(list_judged(table))
     except ValueError as error:
         raise ConfigError(f"--judged {drop_login(path)}: {error}") from error
-    judgements = {(one.doc_id, one.kept): one.said for one in rows if one.said}
+    judgements = {(one.doc_id, one.kept): one.judgement for one in rows if one.judgement}
     documents = find_ids(opened.run, (one for pair in judgements for one in pair))
     named = {(a, b): (documents.get(a, a), documents.get(b, b)) for a, b in judgements}
-    return require_one(f"--judged {drop_login(path)}", judgements, named), sum(not one.said for one in rows)
+    return require_one(f"--judged {drop_login(path)}", judgements, named), sum(not one.judgement for one in rows)
 
 
 def describe_judged(evaluation: Mapping[str, Any]) -> str:

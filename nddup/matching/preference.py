@@ -172,7 +172,7 @@ def read_glob(glob: str) -> str:
         raise ValueError(f"expected a glob of a source such as clean/*, without \\ ^ and quotes, got {glob!r}")
     parts = re.split(r"(\[!?[^\]]+\]|[*?])", glob)
     spelled = {"*": ".*", "?": "."}
-    found = [
+    spelled_parts = [
         part.replace("[!", "[^", 1)
         if at % 2 and part[0] == "["
         else spelled.get(part, "")
@@ -180,7 +180,7 @@ def read_glob(glob: str) -> str:
         else "".join(f"[{c}]" if c in ".+(){}|$[]" else c for c in part)
         for at, part in enumerate(parts)
     ]
-    return f"^(?s:{''.join(found)})$"
+    return f"^(?s:{''.join(spelled_parts)})$"
 
 
 def read_order(policy: str | list[str], prefer: Sequence[str] | None) -> Order:
@@ -216,8 +216,8 @@ def values_of(
         derived: the values of the columns `DERIVED`, in that order.
         read: the values of the columns that are read from the record, in order, each once.
     """
-    own = zip(DERIVED, derived, strict=True)
-    values = {path: None if value is None else str(value) for path, value in own}
+    named = zip(DERIVED, derived, strict=True)
+    values = {path: None if value is None else str(value) for path, value in named}
     rest = iter(read)
     for one in columns:
         if one.path not in values:

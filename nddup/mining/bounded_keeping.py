@@ -106,13 +106,13 @@ class _Search:
         rows = compare_with(self.family, np.array([document]), self.indexes[which][0], self.met[which])
         rows = rows[np.argsort(self.ranks[rows[:, 1]])]
         others = rows[:, 1].astype(np.int64)
-        found = _take_all(rows) if self.confirm is None else self.confirm(document, others)
-        near, choosing = np.flatnonzero(found.is_near), self.choosing
+        compared = _take_all(rows) if self.confirm is None else self.confirm(document, others)
+        near, choosing = np.flatnonzero(compared.is_near), self.choosing
         others = others[near]
         both = np.stack([np.full(len(near), document), others])
         most = Fraction(1) if choosing.most_lost is None else choosing.most_lost
-        loss = Loss(found.common[near].astype(np.int32), choosing.shingles[both], most)
-        return _Offers(rows[near], found.similarity[near], may_replace(choosing.classes[both], loss)[0])
+        loss = Loss(compared.common[near].astype(np.int32), choosing.shingles[both], most)
+        return _Offers(rows[near], compared.similarity[near], may_replace(choosing.classes[both], loss)[0])
 
 
 def _take_all(rows: NDArray[np.int32]) -> Compared:
@@ -221,7 +221,7 @@ def keep_apart(family: Family, divided: Divided, confirm: Confirm | None, max_ne
     numbered = Prefixes(offsets, *number_keys(keys))
     apart = Family(sketches, numbered, family.totals[places], family.bounds[places], family.rule)
     of_places = confirm and (lambda one, others: confirm(int(places[one]), places[others]))
-    found = keep_bounded(apart, np.arange(len(places)), divided.choosing, of_places, max_near)
-    rows = found.rows.copy()
+    kept = keep_bounded(apart, np.arange(len(places)), divided.choosing, of_places, max_near)
+    rows = kept.rows.copy()
     rows[:, :2] = places[rows[:, :2]]
-    return found._replace(rows=rows)
+    return kept._replace(rows=rows)

@@ -112,9 +112,9 @@ def join_side(
         order = np.argsort(side.totals, kind="stable")
         lengths = np.diff(keys.offsets)[order].astype(np.int32)
         prefixes = take_prefixes(Prefixes(keys.offsets, *number_keys(keys.values)), order, lengths)
-        own, heavy, totals = take_rows(side.sketches, order), np.zeros(len(order), np.bool_), side.totals[order]
+        by_total, heavy, totals = take_rows(side.sketches, order), np.zeros(len(order), np.bool_), side.totals[order]
         bounds = side.threshold.needs(totals, totals)
-        probes = Probes(own, prefixes, totals, bounds, lengths, lengths, heavy, make_bitmaps(*own))
+        probes = Probes(by_total, prefixes, totals, bounds, lengths, lengths, heavy, make_bitmaps(*by_total))
     connected = begin_count(len(order), limits.max_edges)
     if keys is None and (besides is None or tells):
         _connect_cliques(connected, order, probes, side, besides)
@@ -173,9 +173,9 @@ def _take_known(side: Side, limits: ComparisonLimits, keys: Ragged | None, pairs
 def _share_key(keys: Ragged, pairs: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return whether both of each pair have a key in common, (p,)."""
     numbers, count = number_keys(keys.values)
-    own = np.repeat(np.arange(len(keys.offsets) - 1), np.diff(keys.offsets)) * count + numbers
+    known = np.repeat(np.arange(len(keys.offsets) - 1), np.diff(keys.offsets)) * count + numbers
     lengths = np.diff(keys.offsets)[pairs[:, 0]]
     of_pairs = np.repeat(np.arange(len(pairs)), lengths)
     starts = np.repeat(keys.offsets[pairs[:, 0]] - (np.cumsum(lengths) - lengths), lengths)
     wanted = pairs[of_pairs, 1].astype(np.int64) * count + numbers[starts + np.arange(len(starts))]
-    return np.bincount(of_pairs, weights=np.isin(wanted, own), minlength=len(pairs)) > 0
+    return np.bincount(of_pairs, weights=np.isin(wanted, known), minlength=len(pairs)) > 0

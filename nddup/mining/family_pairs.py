@@ -188,10 +188,10 @@ def pair_family(
     """
     joined = join_family(Side(sketches, totals, threshold), limits, keys, texts)
     order, matches, confirm = joined.order, joined.matches, texts and texts.confirm
-    nobody, own = np.zeros(len(totals), np.bool_), np.arange(len(totals), dtype=np.int32)
+    nobody, stands = np.zeros(len(totals), np.bool_), np.arange(len(totals), dtype=np.int32)
     if matches.candidates > limits.max_comparisons:
         none = np.empty(0, np.int32)
-        return FamilyPairs(none.reshape(0, 2), none, np.empty(0), nobody, own, 0, matches.candidates, is_whole=False)
+        return FamilyPairs(none.reshape(0, 2), none, np.empty(0), nobody, stands, 0, matches.candidates, is_whole=False)
 
     roots = np.full(len(totals), -1, np.int32)
     roots[order] = find_large(joined.connected)
@@ -207,9 +207,9 @@ def pair_family(
         by_value = divided and divided.take(members)
         within = lead(component, threshold, limits.max_edges, whole.take(members), of_members, by_value)
         parts.append(Rows(members[within.ends].astype(np.int32), within.overlap, within.resemblance))
-        own[members], limited = members[within.stands], limited + within.limited
+        stands[members], limited = members[within.stands], limited + within.limited
     ends, overlap, resemblance = join_rows(parts)
-    return FamilyPairs(ends, overlap, resemblance, roots >= 0, own, limited, matches.candidates, is_whole=True)
+    return FamilyPairs(ends, overlap, resemblance, roots >= 0, stands, limited, matches.candidates, is_whole=True)
 
 
 def connect_sketches(sketches: Ragged, totals: NDArray[np.int32], threshold: Threshold) -> NDArray[np.int64]:
@@ -376,17 +376,17 @@ def search_families(batches: Batches, *, rule: FamilyRule, confirm_of: ConfirmOf
 
 
 def _gather(batches: Batches) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
+    parts: list[pa.RecordBatch] = []
     for batch in batches:
         families = batch.column("family").to_numpy()
         cuts = [0, *(np.flatnonzero(np.diff(families)) + 1).tolist(), len(families)]
         for low, high in pairwise(cuts if len(families) else []):
-            if held and held[0].column("family")[0].as_py() != families[low]:
-                yield pa.Table.from_batches(held)
-                held = []
-            held.append(batch.slice(low, high - low))
-    if held:
-        yield pa.Table.from_batches(held)
+            if parts and parts[0].column("family")[0].as_py() != families[low]:
+                yield pa.Table.from_batches(parts)
+                parts = []
+            parts.append(batch.slice(low, high - low))
+    if parts:
+        yield pa.Table.from_batches(parts)
 
 
 def _rows_of_family(rows: pa.Table, rule: FamilyRule, confirm_of: ConfirmOf | None) -> Batches:
@@ -404,19 +404,19 @@ def _rows_of_family(rows: pa.Table, rule: FamilyRule, confirm_of: ConfirmOf | No
         texts = FamilyTexts(partial(compare_held, shingles, rule.confirm), shingles, rule.confirm)
     elif rule.confirm is not None:
         texts = FamilyTexts(partial(compare_one, partial(take_rows, ragged_of(rows["tokens"])), rule.confirm))
-    found = _search(rows, by_policy, rule, texts, divided)
-    if not found.is_whole:
+    pairs = _search(rows, by_policy, rule, texts, divided)
+    if not pairs.is_whole:
         yield _lay_out("stopped", nodes[:1], np.array([len(nodes)]))
         return
 
-    ends = np.sort(found.ends, axis=1)
+    ends = np.sort(pairs.ends, axis=1)
     sizes, shows = np.diff(sketches.offsets)[ends.T], rule.threshold.shows_containment
-    told = likeness_of(found.overlap.astype(np.int32), found.resemblance, sizes, shows_containment=shows)
-    yield _lay_out("pair", nodes[ends[:, 0]], nodes[ends[:, 1]], told)
+    likeness = likeness_of(pairs.overlap.astype(np.int32), pairs.resemblance, sizes, shows_containment=shows)
+    yield _lay_out("pair", nodes[ends[:, 0]], nodes[ends[:, 1]], likeness)
 
-    yield _lay_out("leaders", nodes[found.by_leaders], nodes[found.stands[found.by_leaders]])
-    if found.limited:
-        yield _lay_out("limited", nodes[:1], np.array([found.limited]))
+    yield _lay_out("leaders", nodes[pairs.by_leaders], nodes[pairs.stands[pairs.by_leaders]])
+    if pairs.limited:
+        yield _lay_out("limited", nodes[:1], np.array([pairs.limited]))
 
 
 def _choosing_of(rows: pa.Table, rule: FamilyRule) -> Choosing:
@@ -444,11 +444,11 @@ def _lay_out(
     what: str,
     node_a: NDArray[np.int64],
     node_b: NDArray[np.int64],
-    told: Mapping[str, NDArray[Any]] = MappingProxyType({}),
+    likeness: Mapping[str, NDArray[Any]] = MappingProxyType({}),
 ) -> pa.RecordBatch:
     """Return rows of FAMILY_PAIRS of one kind; only pairs have values besides their nodes."""
     rest = [
-        pa.array(told[column.name]) if column.name in told else pa.nulls(len(node_a), TYPES[column.type])
+        pa.array(likeness[column.name]) if column.name in likeness else pa.nulls(len(node_a), TYPES[column.type])
         for column in LIKENESS
     ]
     return FAMILY_PAIRS.batch([pa.repeat(what, len(node_a)), pa.array(node_a), pa.array(node_b), *rest])

@@ -425,9 +425,9 @@ def find_encoding(raw: bytes, charset: str | None = None) -> Encoded:
     if escaped is not None and escaped != "hz" and not {given, declared} & _OF_ESCAPES and _is_whole(raw, escaped):
         likely = (escaped,)  # whatever is declared: in no other charset do such sequences occur
     for candidate in likely:
-        found = _read_if_it_fits(raw, candidate) if candidate else None
-        if found is not None:
-            return found
+        encoded = _read_if_it_fits(raw, candidate) if candidate else None
+        if encoded is not None:
+            return encoded
     encoding, is_sure = _detect(raw)
     return _read_as(raw, encoding)._replace(is_guess=not is_sure)
 
@@ -542,10 +542,10 @@ def _of_the_web() -> frozenset[str]:
 
 def _ask(sample: bytes, encodings: frozenset[str]) -> tuple[str | None, float]:
     """Return the codec of which chardet is surest, and how sure it is; None and 0 if it takes the bytes for no text."""
-    found = chardet.detect(sample[:DETECTION_BYTES], include_encodings=encodings)
-    guess = found["encoding"]
+    answer = chardet.detect(sample[:DETECTION_BYTES], include_encodings=encodings)
+    guess = answer["encoding"]
     codec = canonical_charset(guess) if guess else None
-    return codec, found["confidence"] if codec else 0.0
+    return codec, answer["confidence"] if codec else 0.0
 
 
 def _detect(raw: bytes) -> tuple[str, bool]:

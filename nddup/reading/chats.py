@@ -36,7 +36,7 @@ def said_in(value: object) -> str | None:
     """Return the key of the text, if a value is a turn; one that only calls tools may lack that key."""
     keys = value.keys() if isinstance(value, Mapping) else frozenset[str]()
     return next(
-        (said for who, said in TURNS.items() if who in keys and (said in keys or not keys.isdisjoint(UNREAD))), None
+        (key for who, key in TURNS.items() if who in keys and (key in keys or not keys.isdisjoint(UNREAD))), None
     )
 
 
@@ -72,8 +72,8 @@ def _with_said(one: object, new: Iterator[Value | None]) -> object:
         return _with_text(one, new)
     if not isinstance(one, Mapping) or key not in one:
         return one
-    said = one[key]
-    changed = [_with_text(part, new) for part in said] if isinstance(said, list) else _with_text(said, new)
+    content = one[key]
+    changed = [_with_text(part, new) for part in content] if isinstance(content, list) else _with_text(content, new)
     return {**one, key: changed}
 
 
@@ -125,8 +125,8 @@ def unread_parts(left: list[object], lost: bytes = b"") -> Unread:
     return Unread(size, len(left), digest.digest())
 
 
-def _parts(said: object) -> list[object]:
-    return said if isinstance(said, list) else [said]
+def _parts(content: object) -> list[object]:
+    return content if isinstance(content, list) else [content]
 
 
 def _text(part: object) -> str | None:
@@ -147,7 +147,7 @@ def holds_texts(kind: pa.DataType, *, only_chats: bool = False) -> bool:
     of = kind.value_type
     if pa.types.is_struct(of):
         names = {of.field(at).name for at in range(of.num_fields)}
-        return any({who, said} <= names for who, said in TURNS.items())
+        return any({who, key} <= names for who, key in TURNS.items())
     return not only_chats and (pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of))
 
 

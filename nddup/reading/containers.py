@@ -230,17 +230,17 @@ def name_binary(head: bytes, name: str = "") -> str:
 def _known_binary(head: bytes, name: str = "") -> str:
     """Do as `name_binary` for a file that its first bytes name; empty for any other file."""
     kinds = _BINARY | _BINARY_WITH_ZEROS if is_binary(head) else _BINARY
-    said = next((said for start, said in kinds.items() if head.startswith(start)), "")
+    description = next((description for start, description in kinds.items() if head.startswith(start)), "")
     if (index := _INDEX.match(head)) is not None:
-        said = _BINARY[b'!meta {"' if index[1] else b" CDX "]
+        description = _BINARY[b'!meta {"' if index[1] else b" CDX "]
     if head.startswith(_PACKED):
         ending = name.lower().rpartition(".")[2]
-        said = next((told for endings, told in _BY_NAME.items() if ending in endings), said)
+        description = next((names for endings, names in _BY_NAME.items() if ending in endings), description)
     if is_tar(head):
-        said = "a tar archive; unpack it first"
+        description = "a tar archive; unpack it first"
     if head.startswith(b"\0") and head[4:8] == b"ftyp":
-        said = "a film or a sound (MP4)"
-    return f"{KNOWN_BINARY}{said}" if said else ""
+        description = "a film or a sound (MP4)"
+    return f"{KNOWN_BINARY}{description}" if description else ""
 
 
 def is_tar(head: bytes) -> bool:
@@ -328,29 +328,29 @@ class ReadAs(NamedTuple):
     max_record: int
 
 
-def _read_archive(stream: Expanded, head: FileHead, how: ReadAs) -> Iterator[Record | Reject]:
+def _read_archive(stream: Expanded, head: FileHead, options: ReadAs) -> Iterator[Record | Reject]:
     wanted = Wanted(head.format.statuses, head.format.policy)
-    return map(_as_text, read_warc(stream, max_record=how.max_record, most_expanded=how.limit, wanted=wanted))
+    return map(_as_text, read_warc(stream, max_record=options.max_record, most_expanded=options.limit, wanted=wanted))
 
 
-def _as_text(found: Record | Reject) -> Record | Reject:
+def _as_text(record: Record | Reject) -> Record | Reject:
     """Return a record of WARC; a reject for one whose first bytes show that it is no text, whatever its header says."""
-    start = found.fields[0][:START_BYTES] if isinstance(found, Record) else b""
-    said = _known_binary(start) if isinstance(start, bytes) else ""
-    return Reject("not text", said, "", found.doc_id) if said else found
+    start = record.fields[0][:START_BYTES] if isinstance(record, Record) else b""
+    description = _known_binary(start) if isinstance(start, bytes) else ""
+    return Reject("not text", description, "", record.doc_id) if description else record
 
 
-def _read_table(stream: Expanded, head: FileHead, how: ReadAs) -> Iterator[Record | Reject]:
-    return read_csv(stream, head, how.max_record)
+def _read_table(stream: Expanded, head: FileHead, options: ReadAs) -> Iterator[Record | Reject]:
+    return read_csv(stream, head, options.max_record)
 
 
-def _read_letters(stream: Expanded, head: FileHead, how: ReadAs) -> Iterator[Record | Reject]:
-    return read_mail(stream, source=how.source, max_record=how.max_record, policy=head.format.policy)
+def _read_letters(stream: Expanded, head: FileHead, options: ReadAs) -> Iterator[Record | Reject]:
+    return read_mail(stream, source=options.source, max_record=options.max_record, policy=head.format.policy)
 
 
-def _read_page(stream: Expanded, head: FileHead, how: ReadAs) -> Iterator[Record | Reject]:
+def _read_page(stream: Expanded, head: FileHead, options: ReadAs) -> Iterator[Record | Reject]:
     """Yield a page or a text; its path is its id. A page has a URL if its path begins with a host, as in a mirror."""
-    yield _read_file(stream, head, how.source, how.max_record)
+    yield _read_file(stream, head, options.source, options.max_record)
 
 
 def _read_file(stream: Expanded, head: FileHead, source: str, max_record: int) -> Record | Reject:

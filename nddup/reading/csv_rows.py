@@ -99,7 +99,7 @@ class Dialect(NamedTuple):
             cell = cell.replace(self.escape, self.escape * 2)
         return self.quote + cell.replace(self.quote, (self.escape or self.quote) + self.quote) + self.quote
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return the dialect in words."""
         names = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
         between = names.get(self.delimiter, self.delimiter) + " and blanks" * (len(self.separator) > 1)
@@ -302,8 +302,8 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
             policy_at = [_place(columns, name) for name in head.format.policy]
             id_at, url_at = (_place(columns, name) for name in (head.format.id, head.format.url))
         elif len(row) != len(columns):
-            told = f"{_counted_fields(row)}, expected {len(columns)}{_why_quoted(''.join(lines.row), dialect)}"
-            yield Reject("malformed", told, _excerpt("|".join(row[:99])))
+            detail = f"{_counted_fields(row)}, expected {len(columns)}{_why_quoted(''.join(lines.row), dialect)}"
+            yield Reject("malformed", detail, _excerpt("|".join(row[:99])))
         else:
             taken = [take_marks(field) for field in row]
             row, lost = [text for text, _ in taken], b"".join(lost for _, lost in taken)  # noqa: PLW2901

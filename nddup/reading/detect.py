@@ -108,17 +108,17 @@ def read_head(
         raise FormatError(
             f"text outside of its elements: no XML; {SETTINGS}; input.format=text reads each file as a document"
         )
-    own = file_encoding(head) if FORMATS[name].kind == "sgml" else _encoding_of(head, None)
-    if FORMATS[name].has_own_charset and own != (encoding, mark):  # what was given is for the content, not the file
-        encoding, mark = own
+    of_file = file_encoding(head) if FORMATS[name].kind == "sgml" else _encoding_of(head, None)
+    if FORMATS[name].has_own_charset and of_file != (encoding, mark):  # what was given is for the content, not the file
+        encoding, mark = of_file
         text = head[mark:].decode(encoding, "replace")
         shape = scan(text)
 
     declared = replace(FORMATS[name], **settings)  # type: ignore[arg-type]
     if declared.kind == "sgml":
         return _sgml_head(text, declared, encoding, why)
-    found = _xml_head(shape, _complete(declared, shape), encoding, why)
-    return replace(found, is_indivisible=holds_separators(head[mark:], found))
+    xml_head = _xml_head(shape, _complete(declared, shape), encoding, why)
+    return replace(xml_head, is_indivisible=holds_separators(head[mark:], xml_head))
 
 
 def _encoding_of(head: bytes, given: str | None) -> tuple[str, int]:

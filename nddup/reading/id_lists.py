@@ -69,7 +69,7 @@ class Judged(NamedTuple):
     number: int
     doc_id: str
     kept: str
-    said: str
+    judgement: str
 
 
 def list_lines(data: bytes) -> list[tuple[int, str]]:
@@ -85,7 +85,7 @@ def list_lines(data: bytes) -> list[tuple[int, str]]:
         >>> list_lines("\ufeff a\t\r\n\r\nb c\r".encode())
         [(1, 'a'), (3, 'b c')]
     """
-    mark, encoding = next((found for found in _MARKS if data.startswith(found[0])), (b"", "utf-8"))
+    mark, encoding = next((known for known in _MARKS if data.startswith(known[0])), (b"", "utf-8"))
     text = data[len(mark) :].decode(encoding)
     lines = enumerate((line.strip("\ufeff \t") for line in _LINE_END.split(text)), 1)
     return [(number, line) for number, line in lines if line.strip()]
@@ -141,14 +141,14 @@ def read_ids(data: bytes) -> list[list[str]]:
         >>> read_ids(b"a, b\n'@c,kept\n"), read_ids(b"<1@a.org>\n")
         ([['a, b', '@c,kept'], ['a', '@c']], [['<1@a.org>'], ['1@a.org']])
     """
-    found = read_rows(data, lambda cells: len(cells) > 1)
-    if found.names:
-        at = found.id_column
+    table = read_rows(data, lambda cells: len(cells) > 1)
+    if table.names:
+        at = table.id_column
         if at is None:
-            raise ValueError(f"expected a column doc_id, got {', '.join(found.names)}")
-        return _with_bare([[row.cells[at] for row in found.rows if len(row.cells) > at and row.cells[at]]])
+            raise ValueError(f"expected a column doc_id, got {', '.join(table.names)}")
+        return _with_bare([[row.cells[at] for row in table.rows if len(row.cells) > at and row.cells[at]]])
     whole = [clean_id(read_cell(line)) for _, line in list_lines(data)]
-    first = [row.cells[0] for row in found.rows]
+    first = [row.cells[0] for row in table.rows]
     return _with_bare([whole, first] if first != whole else [whole])
 
 
@@ -168,10 +168,10 @@ def require_known(origin: str, first: Sequence[str], unknown: int, number: int, 
         ConfigError: naming the first of them.
     """
     if unknown and (all_known or unknown == number):
-        said = (
+        fault = (
             f"none of {number:,} ids is a document" if unknown == number else f"{counted(unknown, 'id')} of no document"
         )
-        raise ConfigError(f"{origin}: {said}: {name_some(first, unknown)}")
+        raise ConfigError(f"{origin}: {fault}: {name_some(first, unknown)}")
 
 
 def require_one(origin: str, words: Mapping[Key, str], named: Mapping[Key, Key]) -> dict[Key, str]:
@@ -241,33 +241,33 @@ def _text(value: object) -> str:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else clean_id(str(value))
 
 
-def is_judged(found: Rows) -> bool:
+def is_judged(table: Rows) -> bool:
     """Return whether a list has the columns of judgements."""
-    return set(NAMES) <= set(found.names)
+    return set(NAMES) <= set(table.names)
 
 
-def list_judged(found: Rows) -> Iterator[Judged]:
+def list_judged(table: Rows) -> Iterator[Judged]:
     """Yield the removals of a list.
 
     Raises:
         ValueError: for a row without both ids, or with another judgement; and for a pair that has two.
     """
     judgements = dict[tuple[str, str], str]()
-    places = [found.names.index(name) for name in NAMES]
-    for number, cells in found.rows:
-        doc_id, kept, said = (cells[at].strip() if at < len(cells) else "" for at in places)
-        word = said.lower()
+    places = [table.names.index(name) for name in NAMES]
+    for number, cells in table.rows:
+        doc_id, kept, judgement = (cells[at].strip() if at < len(cells) else "" for at in places)
+        word = judgement.lower()
         if not doc_id or not kept or (word and word not in JUDGEMENTS):
             raise ValueError(
                 f"line {number}: expected two ids and a judgement ({', '.join(JUDGEMENTS)}), got {doc_id!r}, {kept!r},"
-                f" {said!r}"
+                f" {judgement!r}"
             )
         if word and (before := judgements.setdefault((doc_id, kept), word)) != word:
             raise ValueError(f"line {number}: {doc_id!r} and {kept!r} are judged twice, {before!r} and {word!r}")
         yield Judged(number, doc_id, kept, word)
 
 
-def force_judged(found: Rows) -> Iterator[tuple[int, str, str]]:
+def force_judged(table: Rows) -> Iterator[tuple[int, str, str]]:
     """Yield the line, the id and the word for `keep.force`.
 
     A removed document that is better than the kept one takes its place; one that is no duplicate is kept beside it.
@@ -280,12 +280,12 @@ def force_judged(found: Rows) -> Iterator[tuple[int, str, str]]:
         >>> list(force_judged(rows))
         [(2, 'a', 'kept'), (2, 'b', 'removed'), (4, 'd', 'kept')]
     """
-    judged = list(list_judged(found))
-    replaced = {kept for _, _, kept, said in judged if said == "worse"}
-    for number, doc_id, kept, said in judged:
-        if said in ("worse", "not a duplicate"):
+    judged = list(list_judged(table))
+    replaced = {kept for _, _, kept, judgement in judged if judgement == "worse"}
+    for number, doc_id, kept, judgement in judged:
+        if judgement in ("worse", "not a duplicate"):
             yield number, doc_id, "kept"
-        if said == "worse":
+        if judgement == "worse":
             yield number, kept, "removed"
-        elif said == "not a duplicate" and kept not in replaced:  # else it would be removed for the other
+        elif judgement == "not a duplicate" and kept not in replaced:  # else it would be removed for the other
             yield number, kept, "kept"

@@ -265,30 +265,30 @@ class _Place(NamedTuple):
 
 
 def _read(parsed: Message, place: _Place, policy: Sequence[str]) -> Iterator[Record | Reject]:
-    found, (parent, name, start, depth) = _Message(), place
+    content, (parent, name, start, depth) = _Message(), place
     doc_id: str | None = name
     try:
         if parent is None:
             doc_id = _id_of(_field(parsed, "Message-ID")) or None
-        _add_parts(parsed, found, depth)
-        _add_subject(parsed, found)
-        nested = list(_read_nested(found.inside, place._replace(name=doc_id or name), policy, found))
+        _add_parts(parsed, content, depth)
+        _add_subject(parsed, content)
+        nested = list(_read_nested(content.inside, place._replace(name=doc_id or name), policy, content))
         values = tuple(_value_of(parsed, one) for one in policy)
     except Exception as error:  # noqa: BLE001 - whatever the bytes: it becomes the reason
         yield Reject("malformed", str(error)[:EXCERPT_LENGTH] or type(error).__name__, start, doc_id)
         return
-    if not found.fields and not found.parts:
+    if not content.fields and not content.parts:
         yield Reject("no content", "a message without subject, text and attachment", start, doc_id)
     else:
-        fields = [(one.text, one.is_markup) for one in found.fields or [_Field("")]]
+        fields = [(one.text, one.is_markup) for one in content.fields or [_Field("")]]
         yield make_record(
             doc_id,
             None,
             fields,
             start=start,
-            replaced=found.replaced,
+            replaced=content.replaced,
             policy=values,
-            unread=found.unread,
+            unread=content.unread,
             parent=parent,
         )
     yield from nested
@@ -310,25 +310,25 @@ def _value_of(parsed: Message, name: str) -> str | None:
 
 
 def _read_nested(
-    inside: list[Message], place: _Place, policy: Sequence[str], found: _Message
+    inside: list[Message], place: _Place, policy: Sequence[str], content: _Message
 ) -> Iterator[Record | Reject]:
     for number, message in enumerate(inside, 1):
         within = _Place(place.name, f"{place.name}/{number}", "", place.depth + 1)
         for one in _read(message, within, policy):
             if isinstance(one, Record):
-                found.cover(content_fingerprint(one))
+                content.cover(content_fingerprint(one))
             yield one
 
 
-def _add_subject(parsed: Message, found: _Message) -> None:
+def _add_subject(parsed: Message, content: _Message) -> None:
     """Add the subject in front of the parts, whose charset is that of a subject of undeclared bytes."""
     subject = _field(parsed, "Subject")
     beyond = subject[MAX_SUBJECT:].encode("utf-8", "surrogatepass")
     if beyond:
-        found.leave(beyond)
-    text = " ".join(_decode_words(subject[:MAX_SUBJECT], found).split())
+        content.leave(beyond)
+    text = " ".join(_decode_words(subject[:MAX_SUBJECT], content).split())
     if text:
-        found.fields.insert(0, _Field(text))
+        content.fields.insert(0, _Field(text))
 
 
 def _field(parsed: Message, name: str) -> str:
@@ -339,7 +339,7 @@ def _field(parsed: Message, name: str) -> str:
     return ""
 
 
-def _decode_words(text: str, found: _Message) -> str:
+def _decode_words(text: str, content: _Message) -> str:
     """Decode the encoded words of a field (RFC 2047), and its raw bytes. Adjacent words of one charset are one text."""
     text = _BETWEEN_WORDS.sub(r"\1", text)
     pieces, at, run, label = list[str](), 0, b"", ""
@@ -347,14 +347,14 @@ def _decode_words(text: str, found: _Message) -> str:
         if number == MAX_WORDS:
             break
         if run and (word.start() > at or word[1].lower() != label):
-            pieces.append(found.decode(run, label))
+            pieces.append(content.decode(run, label))
             run = b""
-        pieces.append(_decode_raw(text[at : word.start()], found))
+        pieces.append(_decode_raw(text[at : word.start()], content))
         label, at = word[1].lower(), word.end()
         run += _word_bytes("b", word[3]) if word[2] else _word_bytes("q", word[5])
     if run:
-        pieces.append(found.decode(run, label))
-    pieces.append(_decode_raw(text[at:], found))
+        pieces.append(content.decode(run, label))
+    pieces.append(_decode_raw(text[at:], content))
     return "".join(pieces)
 
 
@@ -366,10 +366,10 @@ def _word_bytes(kind: str, encoded: str) -> bytes:
     return _HEX.sub(lambda digits: bytes([int(digits[1], 16)]), data.replace(b"_", b" "))
 
 
-def _decode_raw(text: str, found: _Message) -> str:
+def _decode_raw(text: str, content: _Message) -> str:
     if text.isascii() and "\x1b" not in text:
         return text
-    return found.decode(text.encode("utf-8", "surrogateescape"), None)
+    return content.decode(text.encode("utf-8", "surrogateescape"), None)
 
 
 def _parts_of(part: Message) -> list[Message]:
@@ -377,55 +377,55 @@ def _parts_of(part: Message) -> list[Message]:
     return [one for one in payload if isinstance(one, Message)] if isinstance(payload, list) else []
 
 
-def _add_parts(part: Message, found: _Message, depth: int) -> None:
+def _add_parts(part: Message, content: _Message, depth: int) -> None:
     kind, parts = part.get_content_type(), _parts_of(part)
-    if not parts and kind.startswith("multipart/") and (divided := _divide(part, found)):
+    if not parts and kind.startswith("multipart/") and (divided := _divide(part, content)):
         part, parts = divided, _parts_of(divided)
-    if not parts and kind in SIGNED_TYPES and (signed := _open_signed(part, found)):
-        _add_parts(signed, found, depth)
+    if not parts and kind in SIGNED_TYPES and (signed := _open_signed(part, content)):
+        _add_parts(signed, content, depth)
         return
     if not parts:
-        _add_leaf(part, found)
+        _add_leaf(part, content)
     elif kind == "message/delivery-status":
-        rows = [f"{name}: {_decode_raw(str(value), found)}" for block in parts for name, value in block.raw_items()]
-        found.fields.append(_Field("\n".join(rows)))
+        rows = [f"{name}: {_decode_raw(str(value), content)}" for block in parts for name, value in block.raw_items()]
+        content.fields.append(_Field("\n".join(rows)))
     elif kind.startswith("message/"):
-        _add_message(part, parts[0], found, depth)
+        _add_message(part, parts[0], content, depth)
     elif kind == "multipart/alternative":
-        _add_better(parts, found, depth)
+        _add_better(parts, content, depth)
     else:
         for one in parts:
             if kind == "multipart/related" and one.get_content_type() in STYLE_TYPES:
-                found.leave(data_of(one)[0])
+                content.leave(data_of(one)[0])
             else:
-                _add_parts(one, found, depth)
-    _leave_outside(part, found)
+                _add_parts(one, content, depth)
+    _leave_outside(part, content)
 
 
-def _divide(part: Message, found: _Message) -> Message | None:
+def _divide(part: Message, content: _Message) -> Message | None:
     """Divide a part at the boundary that stands in it, where its header names none, or another."""
     data = str(part.get_payload()).encode("utf-8", "surrogateescape")
-    seen = _BOUNDARY.search(data) if found.divided < MAX_DIVIDED else None
+    seen = _BOUNDARY.search(data) if content.divided < MAX_DIVIDED else None
     if seen is None:
         return None
-    found.divided += 1
+    content.divided += 1
     boundary = seen[1].replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     named = b'Content-Type: %s; boundary="%s"' % (part.get_content_type().encode("ascii", "replace"), boundary)
     return _parse(named + b"\n\n" + data)
 
 
-def _open_signed(part: Message, found: _Message) -> Message | None:
+def _open_signed(part: Message, content: _Message) -> Message | None:
     """Return what a part holds that is signed as a whole; its signature is covered by the content's fingerprint."""
     encoding = part.get("Content-Transfer-Encoding")
     data, _ = data_of(part)
-    inside = signed_part(data) if found.divided < MAX_DIVIDED else None
+    inside = signed_part(data) if content.divided < MAX_DIVIDED else None
     opened = _parse(inside) if inside else None
     if opened is None:
         if encoding is not None:  # which `data_of` forgets
             part["Content-Transfer-Encoding"] = encoding
         return None
-    found.divided += 1
-    found.cover(data)
+    content.divided += 1
+    content.cover(data)
     return opened
 
 
@@ -437,19 +437,19 @@ def _leave_outside(part: Message, message: _Message) -> None:
             message.leave(data)
 
 
-def _add_message(part: Message, inner: Message, found: _Message, depth: int) -> None:
+def _add_message(part: Message, inner: Message, content: _Message, depth: int) -> None:
     """Add a message inside a message: a line for it, and later a record of its own."""
     if is_base64(part) and not inner.keys():
         data = decode_base64(raw_of(inner).decode("latin-1"))
         inner = (_parse(data) if data else None) or inner
     elif is_quoted(part) and (data := _unquoted(inner)):
         inner = _parse(data) or inner
-    _add_name(_name_of(part, found), part.get_content_type(), found)
+    _add_name(_name_of(part, content), part.get_content_type(), content)
     is_whole = part.get_content_type() in ("message/rfc822", "message/global", "message/news")
     if is_whole and depth < MAX_DEPTH:
-        found.inside.append(inner)
+        content.inside.append(inner)
     else:
-        found.leave(_as_bytes(inner))
+        content.leave(_as_bytes(inner))
 
 
 def _unquoted(message: Message) -> bytes | None:
@@ -468,7 +468,7 @@ def _as_bytes(message: Message) -> bytes:
     return b"\0".join([*(row.encode("utf-8", "surrogatepass") for row in rows), *payloads])
 
 
-def _add_better(forms: list[Message], found: _Message, depth: int) -> None:
+def _add_better(forms: list[Message], content: _Message, depth: int) -> None:
     """Add the better of the forms of one content: a plain text, unless it is empty, or a mere note beside a page.
 
     A note is a plain text that the page has over twice the words of, and twenty more. Texts of other types, such as a
@@ -476,10 +476,10 @@ def _add_better(forms: list[Message], found: _Message, depth: int) -> None:
     """
     read = []
     for form in forms:
-        one = _Message(charset=found.charset, read=found.read, divided=found.divided, is_form=True)
+        one = _Message(charset=content.charset, read=content.read, divided=content.divided, is_form=True)
         _add_parts(form, one, depth)
-        found.divided = one.divided
-        found.charset = found.charset or one.charset
+        content.divided = one.divided
+        content.charset = content.charset or one.charset
         read.append(one)
     words = [one.words for one in read]
     is_page = [any(text.is_markup for text in one.fields) for one in read]
@@ -490,59 +490,59 @@ def _add_better(forms: list[Message], found: _Message, depth: int) -> None:
     if richest >= 0 and words[richest] > 2 * words[chosen] + 20:
         chosen = richest
     for at, one in enumerate(read):
-        found.parts, found.size = found.parts + one.parts, found.size + one.size
-        found.read = max(found.read, one.read)
-        found.inside += one.inside
+        content.parts, content.size = content.parts + one.parts, content.size + one.size
+        content.read = max(content.read, one.read)
+        content.inside += one.inside
         if at == chosen:
-            found.fields += one.fields
-            found.named, found.replaced = found.named + one.named, found.replaced + one.replaced
-            found.words += one.words
+            content.fields += one.fields
+            content.named, content.replaced = content.named + one.named, content.replaced + one.replaced
+            content.words += one.words
         else:
-            found.fields += [text for text in one.fields if text.is_name]
-            found.cover("\0".join(text.text for text in one.fields).encode("utf-8", "surrogatepass"))
+            content.fields += [text for text in one.fields if text.is_name]
+            content.cover("\0".join(text.text for text in one.fields).encode("utf-8", "surrogatepass"))
         if one.has_digest:
-            found.cover(one.digest.digest())
+            content.cover(one.digest.digest())
 
 
 def _is_other(form: Message) -> bool:
     return not _parts_of(form) and form.get_content_type() != "text/plain" and form.get_content_type() not in PAGE_TYPES
 
 
-def _add_leaf(part: Message, found: _Message) -> None:
+def _add_leaf(part: Message, content: _Message) -> None:
     """Add a part that holds no others: its text, or its name and its digest."""
     data, is_binary = data_of(part)
-    kind, name = part.get_content_type(), _name_of(part, found)
+    kind, name = part.get_content_type(), _name_of(part, content)
     is_attached = str(part.get("Content-Disposition", "")).strip().lower().startswith("attachment")
     if name or is_attached:
-        _add_name(name, kind, found)
-    if found.read >= MAX_PARTS or not is_text(kind, data):
-        found.leave(data if is_binary else data.replace(b"\r\n", b"\n").rstrip(b"\n"), len(data))
+        _add_name(name, kind, content)
+    if content.read >= MAX_PARTS or not is_text(kind, data):
+        content.leave(data if is_binary else data.replace(b"\r\n", b"\n").rstrip(b"\n"), len(data))
         return
-    found.read += 1
-    text = found.decode(data, _parameter(part, "charset", found))
-    text = join_lines(text, _parameter(part, "format", found), _parameter(part, "delsp", found))
+    content.read += 1
+    text = content.decode(data, _parameter(part, "charset", content))
+    text = join_lines(text, _parameter(part, "format", content), _parameter(part, "delsp", content))
     for piece in take_files(text) if kind not in PAGE_TYPES else [text]:
         if isinstance(piece, SentFile):
-            _add_name(piece.name, "", found)
-            found.leave(piece.data)
+            _add_name(piece.name, "", content)
+            content.leave(piece.data)
         elif piece.strip():
-            found.fields.append(_Field(piece, is_markup=kind in PAGE_TYPES))
-            if found.is_form:
-                found.words += sum(1 for _ in _TOKEN.finditer(strip_markup(piece) if kind in PAGE_TYPES else piece))
+            content.fields.append(_Field(piece, is_markup=kind in PAGE_TYPES))
+            if content.is_form:
+                content.words += sum(1 for _ in _TOKEN.finditer(strip_markup(piece) if kind in PAGE_TYPES else piece))
 
 
-def _add_name(name: str, kind: str, found: _Message) -> None:
-    if found.named < MAX_NAMED:
-        found.fields.append(_Field(f"attachment: {name or kind}", is_name=True))
-    found.named += 1
+def _add_name(name: str, kind: str, content: _Message) -> None:
+    if content.named < MAX_NAMED:
+        content.fields.append(_Field(f"attachment: {name or kind}", is_name=True))
+    content.named += 1
 
 
-def _name_of(part: Message, found: _Message) -> str:
-    name = _parameter(part, "filename", found, "Content-Disposition") or _parameter(part, "name", found)
-    return " ".join(_decode_words(name, found).split()) if name else ""
+def _name_of(part: Message, content: _Message) -> str:
+    name = _parameter(part, "filename", content, "Content-Disposition") or _parameter(part, "name", content)
+    return " ".join(_decode_words(name, content).split()) if name else ""
 
 
-def _parameter(part: Message, name: str, found: _Message, header: str = "Content-Type") -> str | None:
+def _parameter(part: Message, name: str, content: _Message, header: str = "Content-Type") -> str | None:
     """Return a parameter of a field, decoded by RFC 2231 where it says so; None if there is none, or it is broken."""
     try:
         value = part.get_param(name, header=header)
@@ -550,5 +550,5 @@ def _parameter(part: Message, name: str, found: _Message, header: str = "Content
         return None
     if isinstance(value, tuple):
         label, _, text = value
-        return found.decode(text.encode("latin-1", "replace"), label)
+        return content.decode(text.encode("latin-1", "replace"), label)
     return str(value).strip() or None if value else None

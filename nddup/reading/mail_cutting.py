@@ -103,32 +103,34 @@ def cut_mail(stream: Expanded, *, max_record: int) -> Iterator[bytes | Reject]:
 
     Cost: linear. Memory: `max_record` and a piece.
     """
-    held, searched, lost, is_over = bytearray(), 0, 0, False
+    window, searched, lost, is_over = bytearray(), 0, 0, False
     following: re.Pattern[bytes] | None = None
     try:
         while not is_over:
             piece = stream.read(PIECE)
-            is_over, held = not piece, held + piece
-            following = following or (_ANY_ENVELOPE if _ODD_ENVELOPE.match(held, _lead_of(held)) else _NEXT_ENVELOPE)
-            while lost or held.startswith(b"From ", _lead_of(held)):
-                match = following.search(held, searched or _lead_of(held) + 1)
+            is_over, window = not piece, window + piece
+            following = following or (
+                _ANY_ENVELOPE if _ODD_ENVELOPE.match(window, _lead_of(window)) else _NEXT_ENVELOPE
+            )
+            while lost or window.startswith(b"From ", _lead_of(window)):
+                match = following.search(window, searched or _lead_of(window) + 1)
                 if match is None:
                     break
-                message, searched = bytes(held[: match.start()]), 0
-                del held[: match.start()]
+                message, searched = bytes(window[: match.start()]), 0
+                del window[: match.start()]
                 yield _too_large(lost, message) if lost or len(message) > max_record else message
                 lost = 0
-            searched = max(0, len(held) - _REACH)
-            if len(held) > max_record + PIECE:
+            searched = max(0, len(window) - _REACH)
+            if len(window) > max_record + PIECE:
                 # One byte stays before the place that is searched on: a line end, maybe.
                 gone = max(0, searched - 1)
                 lost += gone
-                del held[:gone]
+                del window[:gone]
                 searched -= gone
-        if held or lost:
-            yield _too_large(lost, held) if lost or len(held) > max_record else bytes(held)
+        if window or lost:
+            yield _too_large(lost, window) if lost or len(window) > max_record else bytes(window)
     except StoppedError as error:
-        yield Reject(error.reason, str(error), excerpt(bytes(held[:EXCERPT_BYTES])))
+        yield Reject(error.reason, str(error), excerpt(bytes(window[:EXCERPT_BYTES])))
 
 
 def _lead_of(message: bytes | bytearray) -> int:

@@ -249,7 +249,7 @@ def _as_html(html: bytes) -> bytes:
     """Write a page so that a parser of HTML shows what a browser does: XHTML, and shadow roots. Linear."""
     if _XML.match(html):
         html = _EMPTY.sub(rb"<\1></\2>", html)
-        html = _CDATA.sub(lambda found: found[1].replace(b"&", b"&amp;").replace(b"<", b"&lt;"), html)
+        html = _CDATA.sub(lambda match: match[1].replace(b"&", b"&amp;").replace(b"<", b"&lt;"), html)
     return _open_shadows(html)
 
 
@@ -259,11 +259,11 @@ def _open_shadows(html: bytes) -> bytes:
         return html
     is_shadow: list[bool] = []
 
-    def rename(found: re.Match[bytes]) -> bytes:
-        if found["start"]:
-            is_shadow.append(_IS_SHADOW.search(found["inside"]) is not None)
-            return b"<shadow-root>" if is_shadow[-1] else found[0]
-        return b"</shadow-root" if found["end"] and is_shadow and is_shadow.pop() else found[0]
+    def rename(match: re.Match[bytes]) -> bytes:
+        if match["start"]:
+            is_shadow.append(_IS_SHADOW.search(match["inside"]) is not None)
+            return b"<shadow-root>" if is_shadow[-1] else match[0]
+        return b"</shadow-root" if match["end"] and is_shadow and is_shadow.pop() else match[0]
 
     return _TEMPLATE.sub(rename, html)
 
@@ -315,7 +315,7 @@ def _shortened(reference: re.Match[str]) -> str:
 def _one_of(names: tuple[str, ...]) -> str:
     """Return a pattern of names, by their first letters: `re` tries a choice of a hundred names one by one."""
     by_letter = groupby(sorted(names), key=lambda name: name[0])
-    return "|".join(f"{letter}(?:{'|'.join(name[1:] for name in some)})" for letter, some in by_letter)
+    return "|".join(f"{letter}(?:{'|'.join(name[1:] for name in group)})" for letter, group in by_letter)
 
 
 _TAG = re.compile(

@@ -84,13 +84,13 @@ def most_rows(pages: Pages, size: int, most: int) -> int:
     """
     ends = list(accumulate(pages.values))
     while most > 1:
-        held, first = 0, 0
+        total, first = 0, 0
         for page, page_size in enumerate(pages.sizes):
-            held += page_size
+            total += page_size
             while ends[page] - pages.values[page] - ends[first] >= most - 1 and first < page:
-                held -= pages.sizes[first]
+                total -= pages.sizes[first]
                 first += 1
-            if held > size and first < page:
+            if total > size and first < page:
                 break
         else:
             return most

@@ -99,8 +99,8 @@ def read_parquet(raw: BinaryIO, head: FileHead, *, limit: int | None, max_record
 
     Memory: as `read_rows`.
     """
-    for found, _ in place_rows(raw, head, limit=limit, max_record=max_record):
-        yield found
+    for record, _ in place_rows(raw, head, limit=limit, max_record=max_record):
+        yield record
 
 
 class RowPlace(NamedTuple):
@@ -114,25 +114,25 @@ def place_rows(
     raw: BinaryIO, head: FileHead, *, limit: int | None, max_record: int
 ) -> Iterator[tuple[Record | Reject, RowPlace | None]]:
     """Yield the items of `read_parquet` with their places; None if a reject stands for several rows or for the file."""
-    for some in limit_rows(read_rows(raw, head, max_record), raw, limit):
-        if isinstance(some, Reject):
-            yield some, None
+    for part in limit_rows(read_rows(raw, head, max_record), raw, limit):
+        if isinstance(part, Reject):
+            yield part, None
             continue
-        for row in range(some.batch.num_rows):
-            yield some.read(row, max_record), RowPlace(some.group, some.first + row)
+        for row in range(part.batch.num_rows):
+            yield part.read(row, max_record), RowPlace(part.group, part.first + row)
 
 
-def limit_rows(found: Iterable[Rows | Reject], raw: BinaryIO, limit: int | None) -> Iterator[Rows | Reject]:
+def limit_rows(parts: Iterable[Rows | Reject], raw: BinaryIO, limit: int | None) -> Iterator[Rows | Reject]:
     """Yield rows as long as they count for `limit` bytes; then a reject for the others."""
     left = sys.maxsize if limit is None else limit
-    for some in found:
-        left -= content_size(some) if isinstance(some, Rows) else 0
+    for part in parts:
+        left -= content_size(part) if isinstance(part, Rows) else 0
         if left < 0:
             rows = open_parquet(raw).metadata.num_rows
             detail = f"expands to more than {limit:,} bytes (input.max_expansion); {rows:,} rows are promised"
             yield Reject("too large", detail, "")
             return
-        yield some
+        yield part
 
 
 def read_rows(raw: BinaryIO, head: FileHead, max_record: int) -> Iterator[Rows | Reject]:
@@ -164,12 +164,12 @@ def read_rows(raw: BinaryIO, head: FileHead, max_record: int) -> Iterator[Rows |
         yield Reject("damaged", f"the file has {file.metadata.num_rows:,} rows, its row groups {there:,}", "")
 
 
-def content_size(some: Rows) -> int:
+def content_size(rows: Rows) -> int:
     """Return the bytes that rows count for: those of their texts, and LINE_BYTES each."""
-    columns = [some.batch.column(name) for name in some.declared.content]
+    columns = [rows.batch.column(name) for name in rows.declared.content]
     are_texts = (one.type in STRINGS | BYTES or pa.types.is_nested(one.type) for one in columns)
     sizes = (int(one.nbytes) for one, is_text in zip(columns, are_texts, strict=True) if is_text)
-    return LINE_BYTES * int(some.batch.num_rows) + sum(sizes)
+    return LINE_BYTES * int(rows.batch.num_rows) + sum(sizes)
 
 
 def open_parquet(raw: BinaryIO) -> pq.ParquetFile:
@@ -398,9 +398,9 @@ def _bytes_of(values: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def _chosen(file: pq.ParquetFile, group: int, names: list[str] | None) -> list[pq.ColumnChunkMetaData]:
-    found, inner = columns_of(file, group), tuple(f"{name}." for name in names or ())
+    columns, inner = columns_of(file, group), tuple(f"{name}." for name in names or ())
     return [
-        one for one in found
+        one for one in columns
         if names is None or one.path_in_schema in names or one.path_in_schema.startswith(inner)
     ]  # fmt: skip
 
@@ -480,8 +480,8 @@ def _read_row(batch: pa.RecordBatch, row: int, declared: Format, max_record: int
         return Reject("too large", "more than input.max_record", start, doc_id)
     policy = tuple(_text(values, name) for name in declared.policy)
     unread = unread_parts([part for value in content for part in left_of(value)])
-    told = [(value, declared.is_markup) for value in fields]
-    return make_record(doc_id, url, told, start=start, policy=policy, unread=unread)
+    texts = [(value, declared.is_markup) for value in fields]
+    return make_record(doc_id, url, texts, start=start, policy=policy, unread=unread)
 
 
 def _value(scalar: pa.Scalar) -> Value | list[object] | None:

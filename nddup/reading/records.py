@@ -125,9 +125,9 @@ def _choose(row: dict[str, Any], path: str) -> tuple[FieldKind, str]:
     if path in row:  # an existing key is taken literally, even if it looks like a path
         return "auto", path
     kind, alternatives = split_field(path)
-    found = [keys for keys in alternatives if texts_of(_reach(row, keys))]
-    full = (keys for keys in found if any(text.strip() for text in texts_of(_reach(row, keys))))
-    return kind, next(full, (found or alternatives)[0])
+    reached = [keys for keys in alternatives if texts_of(_reach(row, keys))]
+    full = (keys for keys in reached if any(text.strip() for text in texts_of(_reach(row, keys))))
+    return kind, next(full, (reached or alternatives)[0])
 
 
 def find_literals(line: str, paths: Sequence[str]) -> list[tuple[int, int]]:
@@ -138,15 +138,15 @@ def find_literals(line: str, paths: Sequence[str]) -> list[tuple[int, int]]:
         paths: those of the content.
     """
     row = _DECODER.decode(line)
-    found: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     for path in paths:
         keys = _choose(row, path)[1]
         place: tuple[int, int] | None = _after_blanks(line, 0), len(line)
         for key in [keys] if keys in row else keys.split("."):
             place = _find_value(line, place[0], key) if place and line[place[0]] == "{" else None
         if place is not None:
-            found += _literals(line, *place)
-    return [place for place in found if place[1] - place[0] > len('""')] or found[:1]  # as `make_record`
+            places += _literals(line, *place)
+    return [place for place in places if place[1] - place[0] > len('""')] or places[:1]  # as `make_record`
 
 
 def _literals(line: str, low: int, high: int, *, in_turn: bool = False) -> list[tuple[int, int]]:
@@ -169,14 +169,14 @@ def _after_blanks(line: str, at: int) -> int:
 
 def _items(line: str, at: int) -> list[tuple[int, int]]:
     """Return the places of the values of the array that begins at a place; of an object, those of keys and values."""
-    found = list[tuple[int, int]]()
+    places = list[tuple[int, int]]()
     at = _after_blanks(line, at + 1)
     while line[at] not in "]}":
-        at = _after_blanks(line, at + 1) if found else at  # after a comma, or the colon of an object
+        at = _after_blanks(line, at + 1) if places else at  # after a comma, or the colon of an object
         end = _DECODER.raw_decode(line, at)[1]
-        found.append((at, end))
+        places.append((at, end))
         at = _after_blanks(line, end)
-    return found
+    return places
 
 
 def _find_value(line: str, at: int, key: str) -> tuple[int, int] | None:
@@ -266,20 +266,20 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool 
 
     Cost: linear; 150 MB/s of base64 XML on one core, most of it for decoding base64.
     """
-    found = _parse(chunk, head, is_last=is_last, is_whole=is_whole)
+    record = _parse(chunk, head, is_last=is_last, is_whole=is_whole)
 
-    if is_last and is_whole and isinstance(found, Reject) and found.reason == "truncated":
-        return replace(found, reason="malformed", detail=_OPEN)
+    if is_last and is_whole and isinstance(record, Reject) and record.reason == "truncated":
+        return replace(record, reason="malformed", detail=_OPEN)
 
     # Undecodable bytes may be the cause: try again with U+FFFD in their place.
-    if isinstance(found, Reject) and found.reason == "malformed":
+    if isinstance(record, Reject) and record.reason == "malformed":
         decoded = decode_anyway(chunk, head.encoding)
         if decoded.replaced:
             as_utf8 = replace(head, encoding="utf-8", separator=head.separator_text.encode())
             again = _parse(decoded.text.encode(), as_utf8, is_last=is_last, is_whole=is_whole)
             unread = unread_of(decoded.lost)
             return replace(again, replaced=len(decoded.lost), unread=unread) if isinstance(again, Record) else again
-    return found
+    return record
 
 
 def _parse(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool) -> Record | Reject | None:
@@ -329,8 +329,8 @@ def read_text(record: Record, charset: str | None = None, markup: Markup = "auto
 
     Cost: decoding (see `decode_content`) and, for HTML, `strip_markup`.
     """
-    found = _read_fields(record, charset, markup, part)
-    return PlainText(_join(found.texts), *found[1:])
+    fields = _read_fields(record, charset, markup, part)
+    return PlainText(_join(fields.texts), *fields[1:])
 
 
 def read_encoded(
@@ -345,11 +345,11 @@ def read_encoded(
 
     Cost: that of `read_text`, without decoding.
     """
-    found = _read_fields(record, charset, markup, part)
-    one = found.texts[0] if len(found.texts) == 1 else None
-    text = one if isinstance(one, bytes) else _join(found.texts).encode()
+    fields = _read_fields(record, charset, markup, part)
+    one = fields.texts[0] if len(fields.texts) == 1 else None
+    text = one if isinstance(one, bytes) else _join(fields.texts).encode()
     is_content = one is not None and one is record.fields[0]
-    return EncodedText(text, found.replaced, is_content, *found[2:])
+    return EncodedText(text, fields.replaced, is_content, *fields[2:])
 
 
 def read_fields(record: Record, charset: str | None, markup: Markup, part: Part) -> list[str]:

@@ -157,11 +157,11 @@ def guess_layout(
         >>> layout.kind, layout.delimiter, layout.header, layout.score_name
         ('pairs', 'comma', ('id_a', 'id_b', 'jaccard'), 'jaccard')
     """
-    some = [line.strip("\ufeff\r\n") for line in islice(lines, LOOKED_AT)]
-    begin = _first_entry(some) if has_comments else 0
-    begin = begin if begin < len(some) else 0
-    comments = tuple(line for line in some[:begin] if line.strip())
-    body = [line for line in some[begin:] if line.strip()]
+    first = [line.strip("\ufeff\r\n") for line in islice(lines, LOOKED_AT)]
+    begin = _first_entry(first) if has_comments else 0
+    begin = begin if begin < len(first) else 0
+    comments = tuple(line for line in first[:begin] if line.strip())
+    body = [line for line in first[begin:] if line.strip()]
     if not body:
         raise LayoutError("it holds no line")
     if body[0].lstrip()[0] in "[{":
@@ -254,10 +254,10 @@ def _find_delimiter(lines: Sequence[str]) -> str:
             field_counts[name] = counts
 
     even = (name for name, counts in field_counts.items() if len(set(counts)) == 1)
-    found = next(even, next(iter(field_counts), None))
-    if found is None:
+    delimiter_name = next(even, next(iter(field_counts), None))
+    if delimiter_name is None:
         raise LayoutError(f"its lines have no two fields between {'s, '.join(DELIMITERS)}s: {lines[0][:60]!r}")
-    return found
+    return delimiter_name
 
 
 def _is_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -325,11 +325,11 @@ def lines_of(pieces: Iterable[bytes]) -> Iterator[str]:
     Cost: linear, however long a line is.
     """
     begun: list[bytes] = []  # the pieces of a line that has not ended
-    held = b""  # a carriage return at the end of a piece: the next piece may begin with its line feed
+    ending = b""  # a carriage return at the end of a piece: the next piece may begin with its line feed
     for piece in pieces:
-        there = held + piece
-        held = b"\r" if there.endswith(b"\r") else b""
-        first, *others = _END.split(there[: len(there) - len(held)])
+        there = ending + piece
+        ending = b"\r" if there.endswith(b"\r") else b""
+        first, *others = _END.split(there[: len(there) - len(ending)])
         begun.append(first)
         if not others:
             continue
@@ -339,7 +339,7 @@ def lines_of(pieces: Iterable[bytes]) -> Iterator[str]:
         yield from map(_decoded, whole)
         begun = [last]
 
-    if held or any(begun):
+    if ending or any(begun):
         yield _decoded(b"".join(begun))
 
 
@@ -352,15 +352,15 @@ def read_lines(lines: Iterable[str], layout: Layout) -> Lists:
     """
     read_entry = _read_json if layout.delimiter == "json" else _read_fields
     skipped = frozenset(layout.skipped)
-    found = Lists([], [])
+    lists = Lists([], [])
     for line in lines:
         text = line.strip("\ufeff\r\n")
         if not text.strip() or text in skipped:
             continue
         entry = read_entry(text, layout)
-        found.members.append(entry.members)
-        found.scores.append(entry.score)
-    return found
+        lists.members.append(entry.members)
+        lists.scores.append(entry.score)
+    return lists
 
 
 def entries_of(lines: Iterable[str], layout: Layout) -> Iterator[pa.RecordBatch]:
@@ -369,15 +369,15 @@ def entries_of(lines: Iterable[str], layout: Layout) -> Iterator[pa.RecordBatch]
     Empty and skipped lines give no row.
     """
     left = iter(lines)
-    while some := list(islice(left, LINES)):
-        found = read_lines(some, layout)
+    while part := list(islice(left, LINES)):
+        lists = read_lines(part, layout)
         if layout.kind == "pairs":
-            ends = [members or (None, None) for members in found.members]
-            columns = [[first for first, _ in ends], [second for _, second in ends], found.scores]
+            ends = [members or (None, None) for members in lists.members]
+            columns = [[first for first, _ in ends], [second for _, second in ends], lists.scores]
             arrays = [pa.array(values, field.type) for values, field in zip(columns, PAIRS, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=PAIRS)
         else:
-            members = [None if ids is None else list(dict.fromkeys(ids)) for ids in found.members]
+            members = [None if ids is None else list(dict.fromkeys(ids)) for ids in lists.members]
             yield pa.RecordBatch.from_arrays([pa.array(members, GROUP_LINES.field(0).type)], schema=GROUP_LINES)
 
 
@@ -415,8 +415,8 @@ def _read_json(line: str, layout: Layout) -> Entry:
 
 def _texts(ids: Sequence[Any]) -> list[str]:
     """Return strings and integers as text, and drop other values. Lone surrogates become U+FFFD, as in a record."""
-    found = (str(value) for value in ids if isinstance(value, str | int) and not isinstance(value, bool))
-    return [_SURROGATE.sub("\ufffd", text) for text in found]
+    texts = (str(value) for value in ids if isinstance(value, str | int) and not isinstance(value, bool))
+    return [_SURROGATE.sub("\ufffd", text) for text in texts]
 
 
 def _decoded(line: bytes) -> str:

@@ -92,7 +92,7 @@ def divide_sgml(chunk: Chunk, head: FileHead) -> Iterator[Chunk]:
     """
     scanner = _scanner_of(head.tag, head.format)
     first = scanner.start.search(chunk.value)
-    starts = [found.start() for found in scanner.again.finditer(chunk.value, first.end())] if first else []
+    starts = [match.start() for match in scanner.again.finditer(chunk.value, first.end())] if first else []
     for begin, end in pairwise([0, *starts]):
         yield Chunk(chunk.value[begin:end], is_last=True, is_whole=True)
     yield chunk._replace(value=chunk.value[starts[-1] :]) if starts else chunk

@@ -280,20 +280,20 @@ def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int =
     """
     if not separator:
         raise ValueError("expected the bytes between two records, got none")
-    held, searched, passed = bytearray(), 0, 0  # passed: bytes of this chunk already returned as parts
-    offset = 0  # place of held[0] in the stream, to align with code units
+    window, searched, passed = bytearray(), 0, 0  # passed: bytes of this chunk already returned as parts
+    offset = 0  # place of window[0] in the stream, to align with code units
     while True:
         try:
             piece = stream.read(PIECE)
         except StoppedError as error:
-            yield Reject(error.reason, str(error), excerpt_of(held))
+            yield Reject(error.reason, str(error), excerpt_of(window))
             return
 
-        # Every separator in `held` ends a chunk.
-        held += piece
+        # Every separator in `window` ends a chunk.
+        window += piece
         start = 0
-        while (end := _find(held, separator, max(start, searched), offset, unit)) >= 0:
-            with memoryview(held) as view:
+        while (end := _find(window, separator, max(start, searched), offset, unit)) >= 0:
+            with memoryview(window) as view:
                 value = bytes(view[start:end])
             is_long = passed > 0 or len(value) > max_record
             yield Part(value, ends=True) if is_long else Chunk(value, is_last=False)
@@ -301,7 +301,7 @@ def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int =
             searched, passed = start, 0
 
         if not piece:
-            value = bytes(held[start:])
+            value = bytes(window[start:])
             if passed or len(value) > max_record:
                 yield Part(value, ends=True, is_last=True)
             elif value:
@@ -309,16 +309,16 @@ def cut_pieces(stream: Stream, separator: bytes, *, max_record: int, unit: int =
             return
 
         # Of a chunk that is too long, keep only a tail in which a separator may begin.
-        del held[:start]
+        del window[:start]
         offset += start
-        tail = min(len(held), (len(separator) - 1 + unit) // unit * unit)
-        if passed + len(held) > max_record + len(separator):
-            given = len(held) - tail
-            yield Part(bytes(held[:given]), ends=False)
+        tail = min(len(window), (len(separator) - 1 + unit) // unit * unit)
+        if passed + len(window) > max_record + len(separator):
+            given = len(window) - tail
+            yield Part(bytes(window[:given]), ends=False)
             passed += given
             offset += given
-            del held[:given]
-        searched = max(0, len(held) - tail)
+            del window[:given]
+        searched = max(0, len(window) - tail)
 
 
 def excerpt_of(data: bytes | bytearray) -> str:
@@ -326,10 +326,10 @@ def excerpt_of(data: bytes | bytearray) -> str:
     return bytes(data[: EXCERPT_LENGTH * 4]).decode("utf-8", "replace")[:EXCERPT_LENGTH]
 
 
-def _find(held: bytearray, separator: bytes, start: int, offset: int, unit: int) -> int:
-    at = held.find(separator, start)
+def _find(window: bytearray, separator: bytes, start: int, offset: int, unit: int) -> int:
+    at = window.find(separator, start)
     while at >= 0 and (offset + at) % unit:
-        at = held.find(separator, at + 1)
+        at = window.find(separator, at + 1)
     return at
 
 
@@ -423,8 +423,8 @@ class Expanded(io.RawIOBase):
 
     def __init__(self, raw: BinaryIO, compression: str, limit: int | None = None) -> None:
         super().__init__()
-        how = COMPRESSIONS[compression] if compression else None
-        self._stream: Any = _Members(raw, how.decoders(), how.piece) if how else io.BufferedReader(raw, PIECE)
+        codec = COMPRESSIONS[compression] if compression else None
+        self._stream: Any = _Members(raw, codec.decoders(), codec.piece) if codec else io.BufferedReader(raw, PIECE)
         self._limit = limit
         self._count = self._counted = 0
         self._line = LINE_BYTES if compression else 0
@@ -490,11 +490,11 @@ class _Members(io.RawIOBase):
 
     def stored_place(self, place: int) -> int | None:
         """As `Expanded.stored_place`."""
-        found = None
+        last = None
         while self._starts and self._starts[0][0] <= place:
             at, stored = self._starts.popleft()
-            found = stored if at == place else None
-        return found
+            last = stored if at == place else None
+        return last
 
     def read1(self, size: int) -> bytes:
         """Return the bytes that the next piece of input expands to, whatever the requested size."""
@@ -554,13 +554,13 @@ def expand_head(raw: bytes, size: int) -> bytes:
 def reject_parts(pieces: Iterable[Chunk | Part | Reject]) -> Iterator[Chunk | Reject]:
     """Replace the parts of each chunk that is too long by a reject."""
     length, start = 0, ""  # of the current chunk that is too long
-    for found in pieces:
-        if not isinstance(found, Part):
-            yield found
+    for piece in pieces:
+        if not isinstance(piece, Part):
+            yield piece
             continue
-        start = start or excerpt_of(found.value)
-        length += len(found.value)
-        if found.ends:
+        start = start or excerpt_of(piece.value)
+        length += len(piece.value)
+        if piece.ends:
             yield too_large(length, start)
             length, start = 0, ""
 

@@ -141,14 +141,14 @@ def read_warc(
     to is not known exactly, and is estimated.
     """
     left, allowed = sys.maxsize if most_expanded is None else most_expanded, max_record
-    for found in cut_warc(stream, max_record=max_record):
-        if isinstance(found, Reject):
-            yield found
+    for chunk in cut_warc(stream, max_record=max_record):
+        if isinstance(chunk, Reject):
+            yield chunk
             continue
-        size = len(found.value)
+        size = len(chunk.value)
         allowed += BODY_EXPANSION * size
         most = min(max_record, max(min(left, allowed), size))
-        record = parse_warc(found.value, max_record=most, wanted=wanted, offset=found.offset)
+        record = parse_warc(chunk.value, max_record=most, wanted=wanted, offset=chunk.offset)
         spent = 0
         if isinstance(record, Record):
             spent = max(sum(map(len, record.fields)) - size, 0)
@@ -279,8 +279,8 @@ def _capture_of(warc: dict[str, list[str]], status: int | None, content_type: st
     if kind == "revisit":
         named, uri = (first_value(warc, f"warc-refers-to{what}").strip("<> \t") for what in ("", "-target-uri"))
         then = as_date(first_value(warc, "warc-refers-to-date"))
-        told = {f"id {named}": named, f"digest {digest}": digest, f"uri {uri} {then}": uri and then}
-        refers = tuple(name for name, is_told in told.items() if is_told)
+        references = {f"id {named}": named, f"digest {digest}": digest, f"uri {uri} {then}": uri and then}
+        refers = tuple(name for name, is_told in references.items() if is_told)
     return Capture(date, status, media or None, address or None, digest or None, offset, kind or None, refers)
 
 
@@ -439,16 +439,16 @@ def _unzstd(body: bytes, limit: int) -> bytes:
 
 
 def _expand(body: bytes, compression: str, limit: int) -> bytes:
-    stream, found, size = Expanded(io.BytesIO(body), compression), list[bytes](), 0
+    stream, pieces, size = Expanded(io.BytesIO(body), compression), list[bytes](), 0
     try:
         while size <= limit and (piece := stream.read()):
-            found.append(piece)
+            pieces.append(piece)
             size += len(piece)
     except StoppedError as error:
         is_cut = isinstance(error.__cause__, EOFError | NoMemberError)
-        if not (is_cut and found):
+        if not (is_cut and pieces):
             raise BodyError(f"its body cannot be decoded ({compression}: {error})") from error
-    return b"".join(found)
+    return b"".join(pieces)
 
 
 def _has_zlib(body: bytes) -> bool:
@@ -459,10 +459,10 @@ def _inflate(body: bytes, limit: int) -> bytes:
     """Decompress deflate with the header of zlib, or without, as old servers send it."""
     has_header = _has_zlib(body)
     decoder = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
-    found = decoder.decompress(body, limit + 1)
-    if not decoder.eof and len(found) <= limit and (not found or (not has_header and looks_like_text(body))):
+    inflated = decoder.decompress(body, limit + 1)
+    if not decoder.eof and len(inflated) <= limit and (not inflated or (not has_header and looks_like_text(body))):
         raise EOFError("it ends early")
-    return found
+    return inflated
 
 
 def _unbrotli(body: bytes, limit: int) -> bytes:

@@ -216,15 +216,15 @@ class _Joined:
         self._size = len(start.value) if isinstance(start, Chunk) else 0
         self._header_size = header_size
 
-    def add(self, segment: Segment, found: Chunk | Reject, max_record: int) -> None:
+    def add(self, segment: Segment, chunk: Chunk | Reject, max_record: int) -> None:
         """Add the next segment; the record becomes a reject if that is one, or if it makes the record too large."""
         self.last = segment
         if isinstance(self._start, Reject):
             return
-        if isinstance(found, Reject):
-            self._start = found
+        if isinstance(chunk, Reject):
+            self._start = chunk
         else:
-            block = found.value[after_blank_line(found.value, 0) :]
+            block = chunk.value[after_blank_line(chunk.value, 0) :]
             self._parts.append(block)
             self._size += len(block)
             if self._size > max_record:
@@ -257,16 +257,16 @@ def _skip_blank(window: Window) -> bool:
 
 def _next_record(window: Window, header: bytes, size: int, offset: int | None, max_record: int) -> Chunk | Reject:
     """Return the record of so many bytes at the start of the window, or a reject; move past it."""
-    found: Chunk | Reject
+    record: Chunk | Reject
     if size > max_record:
-        found = Reject("too large", f"{size:,} bytes, more than input.max_record", excerpt(header))
+        record = Reject("too large", f"{size:,} bytes, more than input.max_record", excerpt(header))
     elif not window.fill(size):
         missing = size - len(window.held)
-        found = Reject("truncated", f"the file ends {missing:,} bytes before the end of the record", excerpt(header))
+        record = Reject("truncated", f"the file ends {missing:,} bytes before the end of the record", excerpt(header))
     else:
-        found = Chunk(bytes(window.held[:size]), is_last=False, offset=offset)
+        record = Chunk(bytes(window.held[:size]), is_last=False, offset=offset)
     window.drop(size)
-    return found
+    return record
 
 
 def read_header(window: Window) -> bytes:
@@ -457,14 +457,14 @@ def _pass_over(window: Window) -> Iterator[WarcPiece]:
 
 def _take_blanks(window: Window) -> bytes:
     """Take the line ends and other blanks at the start of the window; return the last PIECE bytes of them at most."""
-    found = b""
+    blanks = b""
     while window.fill(1):
-        held = bytes(window.held)
-        rest = len(held.lstrip(_BLANK))
-        found = (found + window.take(len(held) - rest))[-PIECE:]
+        data = bytes(window.held)
+        rest = len(data.lstrip(_BLANK))
+        blanks = (blanks + window.take(len(data) - rest))[-PIECE:]
         if rest:
             break
-    return found
+    return blanks
 
 
 def after_blank_line(chunk: bytes, start: int) -> int:

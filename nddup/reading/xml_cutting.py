@@ -43,7 +43,7 @@ def is_readable_as_ascii(encoding: str) -> bool:
     return not encoding.startswith(("utf-16", "utf-32", "iso2022", "hz"))
 
 
-def cut_records(found: Iterable[Piece], head: FileHead, *, max_record: int, is_part: bool = False) -> Iterator[Piece]:
+def cut_records(pieces: Iterable[Piece], head: FileHead, *, max_record: int, is_part: bool = False) -> Iterator[Piece]:
     """Divide or join the chunks of an XML file, so that each holds at most one record.
 
     In a chunk that fails that test Expat follows the elements: records may end in other ways (`<doc/>`, `</doc >`,
@@ -56,7 +56,7 @@ def cut_records(found: Iterable[Piece], head: FileHead, *, max_record: int, is_p
     says so with its last reject, `DIVIDED`, and the engine reads the file again, from its start.
 
     Args:
-        found: chunks, parts of chunks that are too long, and rejects, in file order, as from `streams.cut_pieces`.
+        pieces: chunks, parts of chunks that are too long, and rejects, in file order, as from `streams.cut_pieces`.
         head: the head of the file; the chunks of any other kind of format are passed on.
         max_record: the most bytes of chunks that are joined for one record.
         is_part: whether the file may go on after the last chunk: then the last item is a reject `DIVIDED` if something
@@ -76,13 +76,13 @@ def cut_records(found: Iterable[Piece], head: FileHead, *, max_record: int, is_p
         [b'<r><doc/>', b'<doc><text>a</text>']
     """
     if head.format.kind == "sgml" and is_readable_as_ascii(head.encoding):
-        for one in found:
+        for one in pieces:
             yield from divide_sgml(one, head) if isinstance(one, Chunk) else (one,)
         return
     if head.format.kind != "xml":
-        yield from found
+        yield from pieces
         return
-    cutter = _Cutter(iter(found), head, max_record)
+    cutter = _Cutter(iter(pieces), head, max_record)
     while (piece := cutter.next()) is not None:
         seen = cutter.readable(piece)
         if seen is None or cutter.is_regular(seen):
@@ -110,8 +110,8 @@ class _Cutter:
     `is_open` is true once the pieces ended, and not with the file, before the end of what was being followed.
     """
 
-    def __init__(self, found: Iterator[Piece], head: FileHead, max_record: int) -> None:
-        self._found = found
+    def __init__(self, pieces: Iterator[Piece], head: FileHead, max_record: int) -> None:
+        self._found = pieces
         self._wrapper = wrapper_of(head.tag, head.namespaces)
         self._encoding = "" if is_readable_as_ascii(head.encoding) else head.encoding
         self._separator = head.separator_text.encode() if self._encoding else head.separator
@@ -191,10 +191,12 @@ class _Cutter:
         self._spare -= element.place - start
         bound = self._bound_after(start)
         after = self._wrapper.seek_start(self._data, start + 1, bound)[0] if self._spare > 0 else None
-        found = self._wrapper.any_end.search(self._data, start, after or bound) if element.is_broken or after else None
-        if after is not None and found is None:  # its end tag is missing: it ends where the next record starts
+        end_tag = (
+            self._wrapper.any_end.search(self._data, start, after or bound) if element.is_broken or after else None
+        )
+        if after is not None and end_tag is None:  # its end tag is missing: it ends where the next record starts
             return self._release(after, is_open=True)
-        return self._release(found.end() if found else bound, is_whole=found is not None)
+        return self._release(end_tag.end() if end_tag else bound, is_whole=end_tag is not None)
 
     def _reaches_end_of(self, hidden: int) -> bool:
         """Take pieces until a comment, CDATA section or instruction ends; return whether it does."""

@@ -146,8 +146,12 @@ class Wrapper:
             return True
         prefix = spelled.rpartition(b":")[0]
         tag = self.open_tag.match(data, start)
-        own = re.search(_DECLARATION % (b":" + re.escape(prefix) if prefix else b""), tag[0]) if tag else None
-        uri = (own[1] or own[2] or b"") if own else self._uris.get(prefix, self._uri if prefix else b"")
+        declaration = re.search(_DECLARATION % (b":" + re.escape(prefix) if prefix else b""), tag[0]) if tag else None
+        uri = (
+            (declaration[1] or declaration[2] or b"")
+            if declaration
+            else self._uris.get(prefix, self._uri if prefix else b"")
+        )
         return uri == self._uri and bool(uri or not prefix)
 
     def explain(self, body: bytes) -> str:
@@ -240,18 +244,18 @@ def repair(body: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _allowed(found: re.Match[bytes]) -> bytes:
+def _allowed(match: re.Match[bytes]) -> bytes:
     """Keep a numeric reference to a character that XML allows; replace any other."""
-    digits, base = (found[1], 10) if found[1] is not None else (found[2], 16)
+    digits, base = (match[1], 10) if match[1] is not None else (match[2], 16)
     code = int(digits or b"0", base) if len(digits or b"") < 8 else -1  # noqa: PLR2004 - more digits than any character
     is_allowed = any(low <= code <= high for low, high in _CHARACTERS)
-    return found[0] if is_allowed else _UNKNOWN
+    return match[0] if is_allowed else _UNKNOWN
 
 
-def _number(found: re.Match[bytes]) -> bytes:
+def _number(match: re.Match[bytes]) -> bytes:
     """Replace an HTML named reference by numeric ones; unchanged if HTML has no such name."""
-    characters = html5.get(found[1].decode("ascii", "replace") + ";")
-    return "".join(f"&#{ord(c)};" for c in characters).encode() if characters else found[0]
+    characters = html5.get(match[1].decode("ascii", "replace") + ";")
+    return "".join(f"&#{ord(c)};" for c in characters).encode() if characters else match[0]
 
 
 def escape_ampersands(body: bytes) -> bytes:
@@ -295,13 +299,13 @@ def parse_xml(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format, *
         return Reject("malformed", detail, start)
 
     doc_id = _first_text(element, declared.id)
-    found = _content(element, declared, is_last=is_last)
-    if isinstance(found, tuple):
-        return Reject(*found, start, doc_id)
+    content = _content(element, declared, is_last=is_last)
+    if isinstance(content, tuple):
+        return Reject(*content, start, doc_id)
     url = _first_text(element, declared.url)
     url = _plain_url(url) if url and declared.may_encode_url else url
     policy = tuple(_first_text(element, path) for path in declared.policy)
-    return make_record(doc_id, url, found, start=start, policy=policy)
+    return make_record(doc_id, url, content, start=start, policy=policy)
 
 
 def _content(element: etree._Element, declared: Format, *, is_last: bool) -> list[Field] | tuple[str, str]:
@@ -348,19 +352,19 @@ def find_contents(body: bytes, wrapper: Wrapper, closing: bytes, declared: Forma
     numbers = {node: number for number, node in enumerate(element.iter(etree.Element))}
     tags, ends = _find_tags(body + closing)
     content = [_nodes(element, path) for path in declared.content]
-    found: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     for _, nodes in (*_titles(element, declared, content), *content):
         for node in nodes:
             if not isinstance(node, str):
                 number, tag = numbers[node], tags[numbers[node]]
                 end = tag.end() if tag[0].endswith(b"/>") else ends.get(number, len(body))
-                found.append((tag.end(), end))
+                places.append((tag.end(), end))
                 continue
-            values = (place for tag in tags for place in _values(tag) if place not in found)
-            found.append(
+            values = (place for tag in tags for place in _values(tag) if place not in places)
+            places.append(
                 next(place for place in values if _value(body[slice(*place)], body[place[0] - 1 :][:1]) == node)
             )
-    return [place for place in found if place[0] < place[1]] or found[:1]  # as `make_record`
+    return [place for place in places if place[0] < place[1]] or places[:1]  # as `make_record`
 
 
 def _find_tags(body: bytes) -> tuple[list[re.Match[bytes]], dict[int, int]]:
@@ -380,8 +384,8 @@ def _find_tags(body: bytes) -> tuple[list[re.Match[bytes]], dict[int, int]]:
 
 def _values(tag: re.Match[bytes]) -> Iterator[tuple[int, int]]:
     """Yield where the values of the attributes of a start tag stand, without their quotes."""
-    for found in _ATTRIBUTE.finditer(tag[0]):
-        low, high = found.span(found.lastindex or 1)
+    for match in _ATTRIBUTE.finditer(tag[0]):
+        low, high = match.span(match.lastindex or 1)
         yield tag.start() + low, tag.start() + high
 
 
@@ -430,19 +434,21 @@ def _select(element: etree._Element, path: Path) -> list[Node]:
 
 
 def _children(node: etree._Element, step: Step) -> list[etree._Element]:
-    found = [child for child in node if isinstance(child.tag, str) and step.name in ("*", _local(child.tag))]
+    children = [child for child in node if isinstance(child.tag, str) and step.name in ("*", _local(child.tag))]
     if step.where is not None:
         name, value = step.where
-        found = [child for child in found if _attribute(child, name) == value]
+        children = [child for child in children if _attribute(child, name) == value]
     if step.position is None:
-        return found
-    if step.position < 0 and len(found) > 1:  # as of a page of a wiki, whose revisions may stand in any order
-        times = [_first_text(child, "timestamp") or "" for child in found]
-        found = (
-            [child for _, child in sorted(zip(times, found, strict=True), key=itemgetter(0))] if all(times) else found
+        return children
+    if step.position < 0 and len(children) > 1:  # as of a page of a wiki, whose revisions may stand in any order
+        times = [_first_text(child, "timestamp") or "" for child in children]
+        children = (
+            [child for _, child in sorted(zip(times, children, strict=True), key=itemgetter(0))]
+            if all(times)
+            else children
         )
     space = _space(node.tag)  # as `title` is of RSS itself, beside a `media:title`
-    return ([child for child in found if _space(child.tag) == space] or found)[step.position :][:1]
+    return ([child for child in children if _space(child.tag) == space] or children)[step.position :][:1]
 
 
 def _attribute(node: etree._Element, name: str) -> str:

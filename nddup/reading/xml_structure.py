@@ -108,8 +108,8 @@ class Shape:
     def add(self, element: Element) -> None:
         """Add the next start tag."""
         self.elements.append(element)
-        own = self.seen.setdefault(element.path, {})
-        own.update(dict.fromkeys(f"@{name}" for name in element.attributes))
+        fields = self.seen.setdefault(element.path, {})
+        fields.update(dict.fromkeys(f"@{name}" for name in element.attributes))
         self.with_text.update(
             (*element.path, f"@{name}") for name, value in element.attributes.items() if value.strip()
         )
@@ -184,8 +184,8 @@ def first_of(names: tuple[str, ...], fields: list[str], filled: Sequence[str] = 
         >>> first_of(names, fields), first_of(names, fields, filled=["Text"])
         ('content', 'Text')
     """
-    for some in (filled, fields):
-        spelled = {name.lower(): name for name in reversed(some)}
+    for names_given in (filled, fields):
+        spelled = {name.lower(): name for name in reversed(names_given)}
         if first := next((spelled[name] for name in names if name in spelled), None):
             return first
     return None

@@ -554,7 +554,7 @@ def script_of(name: str, value: JsonValue) -> str:
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     if text.isascii() and "\x7f" not in text:
         return f'nddup.put("{name}",{text});\n'
-    safe = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    safe = _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     return f'nddup.put("{name}",{safe});\n'
 
 

@@ -158,7 +158,7 @@ def _describe(files: Files, entry: ListedFile, group: Group, config: Config) -> 
     if columns := columns_of(file.source):
         lines.append(f"  folders    {one_line(', '.join(f'{name}={value}' for name, value in columns.items()))}")
     if declared.kind == "csv":
-        lines.append(f"  table      {dialect_of(head).told()}")
+        lines.append(f"  table      {dialect_of(head).describe()}")
     records = _read_first(files, entry, group, config)
     rejected = {one.reason for one in records if isinstance(one, Reject)}
     kind = (*lines[1:2], entry.compression, reading, *lines[3:], *([file.source] if rejected else []))

@@ -274,11 +274,11 @@ def test_removals_are_judged_by_keys_and_saved(watched: Watched, address: str) -
         page.get_by_role("button", name="Save judgements").click()
     data = Path(waited.value.path()).read_bytes()
     rows = list(list_judged(read_rows(data, lambda _: True)))
-    assert [(row.doc_id, row.kept, row.said) for row in rows][:2] == [
+    assert [(row.doc_id, row.kept, row.judgement) for row in rows][:2] == [
         ("a", "b", "not a duplicate"),
         ("longer", "long", "better"),
     ]
-    assert (rows[2].doc_id, rows[2].said) == ("</script>", "")
+    assert (rows[2].doc_id, rows[2].judgement) == ("</script>", "")
 
 
 def test_a_run_with_earlier_names_begins_with_what_is_new(watched: Watched, tmp_path: Path) -> None:
