@@ -32,12 +32,13 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import DAG, Context, Param
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-HOME = os.environ.get("NDDUP_HOME", str(Path(__file__).resolve().parents[2]))
+# A variable that is empty, as Compose passes one that is not set, counts as not set.
+HOME = os.environ.get("NDDUP_HOME") or str(Path(__file__).resolve().parents[2])
 INDEX = os.environ.get("NDDUP_INDEX")  # a repository: a folder that the driver sees, or s3://…; None: no third task
-ZONE = ZoneInfo(os.environ.get("NDDUP_TIMEZONE", "UTC"))
+ZONE = ZoneInfo(os.environ.get("NDDUP_TIMEZONE") or "UTC")
 START = os.environ.get("NDDUP_START")  # the date of the first batch; None: no run by itself
 IS_ONTO = os.environ.get("NDDUP_ONTO", "").lower() in {"1", "true", "yes"}
-CONNECTION = os.environ.get("NDDUP_SPARK_CONNECTION", "spark_default")
+CONNECTION = os.environ.get("NDDUP_SPARK_CONNECTION") or "spark_default"
 
 # The environment of spark-submit. Without these it would use the Spark and Python of Airflow's own environment.
 SUBMITTING = {
@@ -69,7 +70,7 @@ def noon_of(batch: str) -> datetime:
 def night_before(output: str) -> str | None:
     """Return the run that one at OUTPUT/DATE goes onto; None for the first, or without a date of the first."""
     folder, _, batch = output.rpartition("/")
-    if START is None or batch <= START:
+    if not START or batch <= START:
         return None
     return f"{folder}/{(date.fromisoformat(batch) - timedelta(days=1)).isoformat()}"
 
@@ -128,19 +129,19 @@ with DAG(
     max_active_runs=1,
     params={
         "input": Param(
-            os.environ.get("NDDUP_INPUT", "hdfs:///pages"),
+            os.environ.get("NDDUP_INPUT") or "hdfs:///pages",
             type="string",
             minLength=1,
             description="folder of the batches, each in a folder named by its date; any path Hadoop knows",
         ),
         "output": Param(
-            os.environ.get("NDDUP_OUTPUT", "hdfs:///nddup"),
+            os.environ.get("NDDUP_OUTPUT") or "hdfs:///nddup",
             type="string",
             minLength=1,
             description="folder of the runs",
         ),
         "config": Param(
-            os.environ.get("NDDUP_CONFIG", f"{HOME}/conf/cluster.yaml"),
+            os.environ.get("NDDUP_CONFIG") or f"{HOME}/conf/cluster.yaml",
             type="string",
             minLength=1,
             description="file of settings, as this machine sees it",
@@ -150,7 +151,7 @@ with DAG(
         ),
         "onto": Param(IS_ONTO, type="boolean", description="go onto the run of the night before"),
         "driver_memory": Param(
-            os.environ.get("NDDUP_DRIVER_MEMORY", "2g"),
+            os.environ.get("NDDUP_DRIVER_MEMORY") or "2g",
             type="string",
             pattern="^[1-9][0-9]*[kmgtKMGT][bB]?$",
             description="heap of the driver, such as 4g or 1536MB",

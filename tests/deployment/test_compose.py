@@ -56,6 +56,13 @@ def test_what_is_referred_to_is_there(compose: dict[str, Any]) -> None:
     assert set(services) == {"master", "worker", "history", "store", "airflow"}
 
 
+def test_what_the_dag_is_told_reaches_it(compose: dict[str, Any]) -> None:
+    """Each variable of docs/operations.md that says what runs when; a name in .env alone would have no effect."""
+    read = set(re.findall(r'environ.get\("(NDDUP_\w+)"', (ROOT / "jobs" / "dags" / "nddup_daily.py").read_text()))
+    of_the_image = {"NDDUP_HOME", "NDDUP_SPARK_CONNECTION"}
+    assert read - of_the_image <= set(compose["services"]["airflow"]["environment"])
+
+
 def test_what_the_image_copies_is_there_and_sent() -> None:
     """Every file that the image copies exists, and .dockerignore admits exactly these."""
     sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().split() if line.startswith("!")}

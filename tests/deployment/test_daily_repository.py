@@ -52,6 +52,8 @@ if len(sys.argv) == 2:
     print(json.dumps([{name: given["application_args"] for name, given in tasks.items()}, order]))
 elif sys.argv[2] == "ends":
     print(json.dumps([ends(message) for message in sys.argv[3:]]))
+elif sys.argv[2] == "before":
+    print(json.dumps([made["night_before"](output) for output in sys.argv[3:]]))
 elif sys.argv[2] == "heap":
     params = [call.kwargs for call in sys.modules["airflow.sdk"].Param.call_args_list]
     allowed = [given["pattern"] for given in params if "pattern" in given]
@@ -120,6 +122,18 @@ def test_the_heap_of_the_driver_is_a_size_as_anywhere() -> None:
     assert all(re.search(pattern, size) for size in sizes)
     assert heaps == ["1536m", "1536M", "2g", "2G"]
     assert not re.search(pattern, "2 parsecs")
+
+
+def test_the_first_night_goes_onto_none() -> None:
+    """Nor does any where no date of the first is given: Compose passes a variable that is not set as an empty one."""
+    outputs = [f"s3a://runs/{day}" for day in ("2026-01-03", "2026-01-04", "2026-03-01")]
+    assert ask_dag({"NDDUP_START": "2026-01-03"}, "before", *outputs) == [
+        None, "s3a://runs/2026-01-03", "s3a://runs/2026-02-28"
+    ]  # fmt: skip
+    unset = ("START", "TIMEZONE", "INPUT", "OUTPUT", "CONFIG", "HOME", "INDEX", "ONTO", "DRIVER_MEMORY")
+    for environment in ({}, {f"NDDUP_{name}": "" for name in unset}):
+        assert ask_dag(environment, "before", *outputs) == [None, None, None]
+    assert read_dag({f"NDDUP_{name}": "" for name in unset}) == read_dag({})
 
 
 def test_a_repository_is_a_task_where_one_is_named() -> None:
