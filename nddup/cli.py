@@ -295,7 +295,7 @@ def _find_unsound(options: argparse.Namespace) -> NddupError | None:
                         folder.read_sound(name)
     except OutputError as fault:
         return fault
-    except Exception:  # noqa: BLE001 - then the error itself is told
+    except Exception:  # noqa: BLE001 - then the error itself is reported
         return None
     return None
 

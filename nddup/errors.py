@@ -9,7 +9,7 @@ _UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
 
 
 FULL = ("No space left on device", "Disk quota exceeded")
-"""What Linux says of a disk that takes no more."""
+"""Messages of Linux for a full disk."""
 
 
 class NddupError(Exception):

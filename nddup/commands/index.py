@@ -262,7 +262,7 @@ def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
         absent = repository.unknown(ids)
         gone = repository.removed_before(absent)
         choices.append(([doc_id for doc_id in absent if doc_id not in gone], gone, ids))
-    unknown, gone, ids = min(choices, key=lambda one: len(one[0]))  # of several readings, that of which most are known
+    unknown, gone, ids = min(choices, key=lambda one: len(one[0]))  # of several readings, the one with most known ids
     number = len(set(ids))
     require_known(f"--ids {options.ids}", unknown, len(unknown), number, all_known=options.all_known)
     written, _ = repository.remove(ids)

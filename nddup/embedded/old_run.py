@@ -130,7 +130,7 @@ class Old:
         """Return what is stored without the documents that a list names; a node that others share has another name.
 
         Args:
-            readings: the ids of the list, in each way in which it can be read; that of which most are known counts.
+            readings: the ids of the list, in each way in which it can be read; the one with most known ids counts.
         """
         ids, rejects = one_chunk(self.documents["doc_id"]), self.rejects
         counted = [(pc.sum(pc.is_in(ids, pa.array(one, pa.string()))).as_py() or 0, one) for one in readings]

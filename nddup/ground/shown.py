@@ -41,7 +41,7 @@ ACTING = "".join(
 """The characters that are never shown as they are."""
 
 FORMULA = "=+-@\u2212"
-"""What a formula begins with in a spreadsheet, also in another width or height (`＝`, `﹣`, `⁺`), which NFKD undoes.
+"""First characters of a formula in a spreadsheet, also in another width or height (`＝`, `﹣`, `⁺`), which NFKD undoes.
 
 U+2212 is the minus of mathematics."""
 
@@ -55,7 +55,7 @@ IN_ASCII = {
     "─": "-", "█": "#", "·": ".", "…": "...", "×": "x", "—": "-", "–": "-", "≥": ">=", "≤": "<=", "’": "'", "“": '"',
     "”": '"', "→": "->",
 }  # fmt: skip
-"""What stands for characters of nddup's own output where the terminal lacks them."""
+"""Replacements for characters of nddup's own output that the terminal lacks."""
 
 FEW = 10
 """Maximum number of ids that a message names."""

@@ -27,7 +27,7 @@ NO_MOMENT: Final = (1 << 32) - 1
 """The moment of a document without a date; of others it is the second of their date since 1970, less than this."""
 
 MOMENTS, TOKENS = 1 << 32, 1 << 31
-"""What moments, and numbers of tokens, are less than: a policy and a moment, or a date and a length, are one number."""
+"""Upper bounds of moments and of numbers of tokens: a policy and a moment, or a date and a length, are one number."""
 
 LAST: Final = (1 << 63) - 1
 """The place of a revisit in the order of a word."""

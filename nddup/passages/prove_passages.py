@@ -281,7 +281,7 @@ def _tagged_right(documents: Documents, tables: dict[str, pa.Table], source: Sou
 
 
 def _read_again(source: Source, folder: str) -> Documents:
-    """Read what was written: all records, of which none may have a column of the policy any more."""
+    """Read the written files: all records; none of them may still have a column of the policy."""
     options = source.config.input.model_copy(update={"limit": None})
     again = find_source([folder], source.config.model_copy(update={"input": options, "keep": KeepConfig()}))
     with TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as spool:

@@ -45,10 +45,10 @@ _BLANKS = re.compile(rb"\s*+")
 _PAGE = re.compile(
     rb"<(?:!doctype\s+html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s>]", re.IGNORECASE
 )
-"""How a page begins. Source: https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type"""
+"""First bytes of a page. Source: https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type"""
 
 _PAGE_IN_XML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
-"""How a page begins after an XML declaration: there `<title>` or `<table>` may be the root of other XML."""
+"""First bytes of a page after an XML declaration: there `<title>` or `<table>` may be the root of other XML."""
 
 PAGE_NAME = re.compile(r"\.(x?html?|shtml|xht)$", re.IGNORECASE)
 _OTHER = re.compile(rb"(\xef\xbb\xbf)?\s*+(\{\s*+\"|<\?xml\s)")
@@ -86,13 +86,13 @@ _BINARY = {
 """The first bytes of files of which no text can be read, what they are, and advice where they hold a collection."""
 
 KNOWN_BINARY = "binary: "
-"""How `name_binary` begins for a file that its first bytes name; it is no damaged file of another format."""
+"""First word of `name_binary` for a file that its first bytes name; it is no damaged file of another format."""
 
 _INDEX = re.compile(rb"[^\s<{)]++\)\S*+ \d{14} (?:(\{)|\S++ \S++ (?:\d{3}|-) )")
 """The first line of an index of WARC files without a heading: the address turned round, a date, JSON or columns."""
 
 _PACKED = (b"PK\3\4", b"\xd0\xcf\x11\xe0")
-"""How files of these names begin; the name decides which of them it is."""
+"""First bytes of the files of `_BY_NAME`; the name decides which of them it is."""
 
 _BY_NAME = {
     ("doc", "docx", "docm", "dot", "dotx", "odt", "pages"): "a Word document; convert it to text first (soffice"
@@ -102,7 +102,7 @@ _BY_NAME = {
     ("epub",): "an e-book (EPUB); convert it to text first",
     ("msg",): "an Outlook message; export it as .eml",
 }
-"""What such files are, by the endings of their names."""
+"""Descriptions of such files, by the endings of their names."""
 
 _BINARY_WITH_ZEROS = {
     b"FEA1": "a file of Feather; write its table as Parquet",
@@ -375,4 +375,4 @@ READERS: dict[str, Callable[[Expanded, FileHead, ReadAs], Iterator[Record | Reje
     "html": _read_page,
     "text": _read_page,
 }
-"""What reads the files of a kind as a stream of bytes."""
+"""The reader of the files of each kind, as a stream of bytes."""

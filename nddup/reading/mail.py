@@ -72,7 +72,7 @@ _MAY_HOLD = re.compile(rb"message/|multipart/digest", re.IGNORECASE)
 """In every message that holds another, as the type of a part; parts of a digest are messages without saying so."""
 
 _NOTICE = re.compile(rb".{0,80}\bmulti-?part\b.{0,60}\b(?:MIME|format)\b.{0,200}", re.DOTALL | re.IGNORECASE)
-"""What programs write before the first part, for readers that know no parts."""
+"""Sentences that programs write before the first part, for readers that know no parts."""
 
 _BOUNDARY = re.compile(
     rb"^--([^\r\n]{1,200}?)[ \t]*\r?\n(?=Content-[A-Za-z-]{1,40}[ \t]*:)", re.MULTILINE | re.IGNORECASE

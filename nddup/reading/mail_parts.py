@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/= \t\r]|[^ \t][ \t]+[^ \t\r]")
 _BLANKS = b" \t\r\n"
 _BLANKS_AFTER_SIGN = re.compile(rb"=[ \t]++(?=\r?$)", re.MULTILINE)
-"""What a relay puts behind the sign with which a line goes on."""
+"""Blanks that a relay adds after the sign of a line that continues."""
 
 _SOFT_BREAK = re.compile(r"(?<!^--) \r?\n(?!>) ?", re.MULTILINE)
-"""Where a flowed line goes on, but not after the sign of a signature."""
+"""The end of a flowed line that continues, but not after the sign of a signature."""
 
 _UUENCODED = re.compile(r"^begin [0-7]{3,4} ([^\n]{1,255})\n((?:[!-`][ -`]{0,85}\n)+)(?: ?\n)?end[ \t]*$", re.MULTILINE)
 """A file inside a text, as sent before MIME; a line of it has no lower case, and so none begins another."""

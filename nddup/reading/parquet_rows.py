@@ -57,17 +57,17 @@ WIDEST = 8
 """Bytes of a number or a time, and those that an entry of a list counts for."""
 
 EXPANSION = 200
-"""How many times its stored bytes a list may expand to, however few rows there are: as `input.max_expansion`."""
+"""Maximum expansion of a list, in times its stored bytes, however few rows there are; as `input.max_expansion`."""
 
 STRINGS = {pa.string(), pa.large_string()}
 BYTES = {pa.binary(), pa.large_binary()}
 VIEWED = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 PAGES_BYTES, MOST_PAGE = 64 << 20, 1 << 29
-"""Bytes of the pages that are expanded for some rows, unless one page alone has more; most bytes of a page."""
+"""Bytes of the pages that are expanded for some rows, unless one page alone has more; maximum size of a page."""
 
 DAMAGED: tuple[type[Exception], ...] = (pa.ArrowException, OSError, ValueError)
-"""What pyarrow raises for bytes that it cannot read."""
+"""Exceptions that pyarrow raises for bytes that it cannot read."""
 
 
 class Rows(NamedTuple):

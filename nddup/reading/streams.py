@@ -38,13 +38,13 @@ MAX_HEADER = 1 << 17
 KB."""
 
 DICTIONARY_FRAME, DICTIONARY = b"\x5d\x2a\x4d\x18", b"\x37\xa4\x30\xec"
-"""How a frame of zstd begins that readers skip and WARC files put a dictionary in; how a dictionary begins."""
+"""First bytes of the zstd frame that readers skip and WARC files put a dictionary in; first bytes of a dictionary."""
 
 FRAME_START = 8
 """Bytes before what such a frame holds: its beginning, and the number of these."""
 
 LONGEST_DICTIONARY = 1 << 24
-"""Most bytes of a dictionary that is used; those of archives have some 1 MB."""
+"""Maximum size of a dictionary, in bytes; those of archives have about 1 MB."""
 
 TRAILER = 8
 _EXTRA, _NAME, _COMMENT, _CHECKED = 4, 8, 16, 2

@@ -92,7 +92,7 @@ COLUMNS = {
 """The columns of each table that are equal to those of a fresh run, as a repository promises; these are digested."""
 
 NULL, FIELD, ITEM = "\x00", "\x1f", "\x1e"
-"""What stands for null, separates columns, and separates the items of a list."""
+"""Characters for null, between columns, and between the items of a list."""
 
 
 def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:

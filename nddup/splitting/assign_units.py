@@ -24,7 +24,7 @@ from nddup.errors import ConfigError
 from nddup.ground.arrays import Ragged
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-"""What a part may be called: the name of a folder, on any system."""
+"""The names that a part may have: those that a folder may have on any system."""
 
 TABLES: Final = ("split", "shares")
 """The tables of a split. Their folders are beside those of the parts, so no part has such a name."""
@@ -70,7 +70,7 @@ class Units(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """What became of n units."""
+    """The parts of n units."""
 
     parts: NDArray[np.int64]
     """(n,), the part of each."""

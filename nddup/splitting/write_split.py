@@ -49,7 +49,7 @@ MOST_LISTED = 10
 """Maximum number of documents left out or moved that are printed; the table has all."""
 
 NEAR = Fraction(1, 100)
-"""How far from its share a part may be without a word."""
+"""Deviation of a part from its requested documents, as a share of them, up to which the summary gives no reason."""
 
 
 class SplitAsked(NamedTuple):
@@ -77,7 +77,7 @@ ReadColumns = Callable[[tuple[str, ...]], Any]
 
 
 class ToldSplit(NamedTuple):
-    """What was counted of a split."""
+    """The counts of a split."""
 
     counts: dict[str, int]
     """As `split_units.COUNTS`; and `unknown`, the ids of `fixed` that are no document."""

@@ -233,7 +233,7 @@ def find_clusters(engine: RunEngine, source: EngineTable) -> RunTables:
 
 
 def _note_taken(engine: RunEngine, sketched: Made) -> list[str]:
-    """Return what is said of the documents taken out; refuse a list of which none is there, or that must all be."""
+    """Return the notes on the documents taken out; unknown ids are refused as `require_known` says."""
     if not engine.without:
         return []
     named = [sorted(set(ids)) for ids in engine.without]

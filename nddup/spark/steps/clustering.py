@@ -41,8 +41,8 @@ FEW_EDGES = 1_000_000
 """Maximum number of edges of a graph that is made without tables of its own."""
 
 MANY = 200_000
-"""Documents beside the nodes of the graph, from which on those that are alone are told by a job of their own: of fewer
-the bytes cost less."""
+"""Number of documents beside the nodes of the graph from which a job of its own finds those that are alone: below it,
+sending the bytes costs less."""
 
 STORED_DOCUMENT = 1_000
 """Bytes of the inputs for each document before any is read: as of a text of 150 words, or of a compressed page."""
