@@ -46,7 +46,7 @@ def test_the_pieces_are_the_file(name: str, tmp_path: Path) -> None:
     end = end_of(group.head, group.files[0].compression)
     for at in ("kept", "tagged"):
         how = Rewriting(at == "tagged", may_go_on=False, limits=record_limits(config))
-        given: dict[str, Any] = {"head": group.head, "how": how, "end": Ending(end), "numbers": numbers}
+        given: dict[str, Any] = {"head": group.head, "rewriting": how, "end": Ending(end), "numbers": numbers}
         rows = list(_rewrite_files(task(group.files, verdicts), **given))
         found: dict[int, bytes] = {}
         for row in pa.Table.from_batches(rows).to_pylist():
