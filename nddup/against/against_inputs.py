@@ -2,7 +2,7 @@
 
 import posixpath
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -57,6 +57,11 @@ class Side:
     def parts(self) -> list[str]:
         """The distinct labels, sorted."""
         return sorted(set(self.labels.values()))
+
+    def places_of(self, sources: Sequence[str]) -> NDArray[np.int64]:
+        """Return the place in `parts` of each source's part, (n,)."""
+        places = {label: place for place, label in enumerate(self.parts)}
+        return np.array([places[self.labels[source]] for source in sources], np.int64)
 
 
 class Part(NamedTuple):

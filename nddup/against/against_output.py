@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.against.compare_collections import Compared, list_parts
+from nddup.against.compare_collections import Compared
 from nddup.against.judge import CLEAN, COMMON, FOUND, PART, SHORT, UNREAD
 from nddup.against.share_records import cut_regions, number_items
 from nddup.embedded.rewrite import Rewriter, verdicts_of, write_apart
@@ -206,7 +206,7 @@ def write_kept(compared: Compared, output: str) -> int:
 def summarise_verdicts(compared: Compared) -> list[str]:
     """Return a line for each part of B, then lines on what was read and what was left out."""
     judged, parts = compared.judged, compared.b.parts
-    of_item = list_parts(compared.items, compared.b)
+    of_item = compared.b.places_of(compared.items.sources)
     counts = np.bincount(CODES * of_item + judged.verdicts, minlength=CODES * len(parts)).reshape(-1, CODES)
     order = np.argsort(-counts[:, FOUND], kind="stable").tolist() if len(parts) > SHOWN_PARTS else range(len(parts))
     lines = [_line(parts[place], counts[place]) for place in list(order)[:SHOWN_PARTS]]

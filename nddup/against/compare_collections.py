@@ -163,10 +163,10 @@ def _hold(shared: pa.Table, ids: list[str], sources: list[str], side: Side) -> H
     order = sorted(range(len(ids)), key=lambda row: (ids[row].encode(), sources[row].encode(), row))
     ranks = np.empty(len(ids), np.int64)
     ranks[order] = np.arange(len(ids))
-    places = {label: place for place, label in enumerate(side.parts)}
-    groups = np.array([places[side.labels[source]] for source in sources], np.int64)
     contents = fingerprints_of(shared["content_fingerprint"])
-    return Holders(offsets, numbers, contents, shared["n_shingles"].to_numpy().astype(np.int32), ranks, groups)
+    return Holders(
+        offsets, numbers, contents, shared["n_shingles"].to_numpy().astype(np.int32), ranks, side.places_of(sources)
+    )
 
 
 def _is_all_read(rejects: pa.Table, with_documents: pa.ChunkedArray, side: Side) -> bool:
@@ -303,7 +303,7 @@ def _spell(known: Known, number: int) -> str:
 def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
     """Return MATRIX: each part of B against each part of A; above `MOST_CELLS` rows, only pairs that share shingles."""
     parts_a, parts_b = a.parts, b.parts
-    of_item = list_parts(items, b)
+    of_item = b.places_of(items.sources)
     is_testable = judged.verdicts < SHORT
     n_items = np.bincount(of_item, minlength=len(parts_b))
     n_testable = np.bincount(of_item, weights=is_testable, minlength=len(parts_b)).astype(np.int64)
@@ -326,12 +326,6 @@ def matrix_rows(a: Side, b: Side, items: Items, judged: Judged) -> pa.Table:
         "clean": n_testable[row_b] - n_found - partly,
     }
     return pa.table({name: columns[name] for name in MATRIX.names}, schema=MATRIX.arrow)
-
-
-def list_parts(items: Items, b: Side) -> NDArray[np.int64]:
-    """Return the place in `b.parts` of the part that each item is of, (n,)."""
-    places = {label: place for place, label in enumerate(b.parts)}
-    return np.array([places[b.labels[source]] for source in items.sources], np.int64)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,11 @@ class Finding:
     is_far: bool = False
     """Whether that is because the inputs are on other machines, where they may still be."""
 
+    @classmethod
+    def of(cls, promise: str, amount: str, broken: list[str], note: str = "") -> "Finding":
+        """Return the finding of a promise whose violations are listed: the first ones are its examples."""
+        return cls(promise, amount, len(broken), tuple(broken[:EXAMPLES]), note)
+
     def line(self) -> str:
         """Return the promise as a line of the report, with its examples indented below."""
         verdict = f"BROKEN {self.broken:,}" if self.broken else "not proved" if self.unproved else "ok"
@@ -204,7 +209,7 @@ def _find(
 
 
 def _listed(promise: str, broken: list[str], amount: str = "all") -> Finding:
-    return Finding(promise, amount, len(broken), tuple(sorted(broken)[:EXAMPLES]))
+    return Finding.of(promise, amount, sorted(broken))
 
 
 def _files(run: FinishedRun) -> Finding | None:
@@ -212,7 +217,7 @@ def _files(run: FinishedRun) -> Finding | None:
     if not wrong and unknown == run.noted():
         return None
     note = f"nothing was noted of {', '.join(unknown)}" if unknown else ""
-    return Finding("files: those that were written, bit for bit", "all", len(wrong), tuple(wrong[:EXAMPLES]), note)
+    return Finding.of("files: those that were written, bit for bit", "all", wrong, note)
 
 
 def _few_rejects(evidence: Evidence, limit: float) -> Iterator[Finding]:

@@ -29,12 +29,9 @@ from nddup.tables.features import DIFF_TABLES
 DECIDING = ("input", "tokens", "shingle", "sketch", "pairs", "keep")
 """The sections of the settings that decide verdicts; `lexicon` too, for the kinds of words."""
 
-NOT_DECIDING = frozenset(
-    {
-        "input.max_rejects", "input.max_unreadable", "pairs.max_comparisons", "keep.force", "keep.all_known",
-        "keep.ledger",
-    },
-)  # fmt: skip
+NOT_DECIDING = frozenset({
+    "input.max_rejects", "input.max_unreadable", "pairs.max_comparisons", "keep.force", "keep.all_known", "keep.ledger",
+})  # fmt: skip
 """Settings of these that decide when a run stops, or only what is counted; and keep.force, whose documents are compared
 one by one."""
 

@@ -93,7 +93,7 @@ def _same_texts(documents: Documents, passages: pa.Table, occurrences: pa.Table)
             size = row["token_end"] - row["token"]
             if name != row["passage_id"] or not high - low == size == sizes.get(name):
                 broken.append(f"{row['passage_id']} in {row['doc_id']} from token {row['token']}")
-    return _finding("every listed occurrence is the text of its passage", f"{len(occurrences):,} occurrences", broken)
+    return Finding.of("every listed occurrence is the text of its passage", f"{len(occurrences):,} occurrences", broken)
 
 
 def _positions(documents: Documents, rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -117,8 +117,8 @@ def _each_once(documents: Documents, occurrences: pa.Table, windows: RepeatedWin
     wrong = np.flatnonzero(~is_repeated & (listed > 0))
     amount = f"{len(windows.places):,} places of repeated windows"
     return [
-        _finding("every place of a repeated window is in one occurrence", amount, _named(documents, missing)),
-        _finding("every window of a passage is repeated", f"{int(listed.sum()):,} places", _named(documents, wrong)),
+        Finding.of("every place of a repeated window is in one occurrence", amount, _named(documents, missing)),
+        Finding.of("every window of a passage is repeated", f"{int(listed.sum()):,} places", _named(documents, wrong)),
     ]
 
 
@@ -138,9 +138,11 @@ def _cut_right(documents: Documents, cuts: pa.Table, windows: RepeatedWindows, l
     kept = f"{int(windows.kept.sum()):,} tokens"
     why = "of a first place" + ", or of a sentence with such a token" * documents.whole_sentences
     return [
-        _finding("no token of a first place, or outside of repeated windows, is cut", tokens, _named(documents, lost)),
-        _finding(f"every kept token under a repeated window is {why}", kept, _named(documents, stays)),
-        _finding(
+        Finding.of(
+            "no token of a first place, or outside of repeated windows, is cut", tokens, _named(documents, lost)
+        ),
+        Finding.of(f"every kept token under a repeated window is {why}", kept, _named(documents, stays)),
+        Finding.of(
             "no repeated window loses its last copy",
             f"{len(np.unique(windows.windows)):,} windows",
             _named(documents, places),
@@ -179,7 +181,7 @@ def _counted_right(
     before, is_known = np.append(0, np.cumsum(is_cut)), pc.is_in(occurrences["doc_id"], documents.rows["doc_id"])
     wrong = np.flatnonzero(before[ends] - before[begins] != occurrences["cut"].filter(is_known).to_numpy())
     broken += _named(documents, begins[wrong])
-    return _finding("the counts of every document and occurrence are right", f"{len(stored):,} documents", broken)
+    return Finding.of("the counts of every document and occurrence are right", f"{len(stored):,} documents", broken)
 
 
 def _kept_right(documents: Documents, tables: dict[str, pa.Table], source: Source, path: str, whole: int) -> Finding:
@@ -203,7 +205,7 @@ def _kept_right(documents: Documents, tables: dict[str, pa.Table], source: Sourc
         n_whole += sum(one.doc_id in uncut for one in wrong)
         broken += [one.doc_id for one in wrong if n_whole > whole or one.doc_id not in uncut]
     amount, note = f"{sum(map(len, expected.values())):,} documents", f"{n_whole:,} could not be cut" if n_whole else ""
-    return _finding("the kept collection has the tokens that are not cut", amount, broken, note)
+    return Finding.of("the kept collection has the tokens that are not cut", amount, broken, note)
 
 
 class _Left(NamedTuple):
@@ -275,8 +277,8 @@ def _tagged_right(documents: Documents, tables: dict[str, pa.Table], source: Sou
             if not _is_same(Path(made, name), Path(path, name), kind, entry.compression)
         ]
     return [
-        _finding("the tagged collection has the texts of the inputs", f"{len(originals):,} documents", wrong),
-        _finding("every record has the spans of the tables", f"{len(entries):,} files", sorted(other)),
+        Finding.of("the tagged collection has the texts of the inputs", f"{len(originals):,} documents", wrong),
+        Finding.of("every record has the spans of the tables", f"{len(entries):,} files", sorted(other)),
     ]
 
 
@@ -336,7 +338,3 @@ def _named(documents: Documents, tokens: NDArray[np.int64]) -> list[str]:
         for name, home, token in zip(names, homes, tokens[:3], strict=True)
     ]
     return labels + [""] * (len(tokens) - len(labels))
-
-
-def _finding(promise: str, amount: str, broken: list[str], note: str = "") -> Finding:
-    return Finding(promise, amount, len(broken), tuple(broken[:3]), note)

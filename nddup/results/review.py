@@ -10,6 +10,7 @@ first message has its subject. A thread is called by its first message without a
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -175,7 +176,7 @@ def arrange(opened: Opened, most: int | None, *, master: str | None) -> Reviewed
 
 def review_lines(review: Reviewed) -> Iterator[str]:
     """Yield all documents as lines of a CSV file, the header first."""
-    sizes, threads = np.bincount(review.families), _count(review.threads)
+    sizes, threads = np.bincount(review.families), Counter(one for one in review.threads if one is not None)
     yield csv_line(COLUMNS)
     for at, row in enumerate(review.rows.to_pylist()):
         thread = review.threads[at]
@@ -189,7 +190,7 @@ def review_lines(review: Reviewed) -> Iterator[str]:
 
 def show_review(path: str, review: Reviewed, most: int | None) -> str:
     """Return the counts of what `review_lines` lists."""
-    sizes, threads = np.bincount(review.families), _count(review.threads)
+    sizes, threads = np.bincount(review.families), Counter(one for one in review.threads if one is not None)
     families, many = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     lines = [
         counted(len(review.rows), "document"),
@@ -202,11 +203,3 @@ def show_review(path: str, review: Reviewed, most: int | None) -> str:
     batch = "" if most is None else f" --batch {most}"
     lines.append(f"each document: nddup show {one_line(drop_login(path))} --review{batch} --csv")
     return "\n".join([*lines, ""])
-
-
-def _count(threads: Sequence[str | None]) -> Mapping[str, int]:
-    counts: dict[str, int] = {}
-    for one in threads:
-        if one is not None:
-            counts[one] = counts.get(one, 0) + 1
-    return counts

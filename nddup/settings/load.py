@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from nddup.errors import ConfigError
@@ -330,12 +330,7 @@ def _number_meant(value: object) -> str:
 
 
 def _keys_of(section: str) -> list[str]:
-    model = Config.model_fields[section].annotation
-    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
-
-
-def _names_in(section: Any) -> list[str]:  # noqa: ANN401 - a class of settings, or a plain type
-    return list(getattr(section, "model_fields", {}))
+    return list(getattr(Config.model_fields[section].annotation, "model_fields", {}))  # `spark` is a plain dictionary
 
 
 def nest_settings(settings: Mapping[str, Any], *, origin: str) -> dict[str, Any]:
@@ -353,7 +348,7 @@ def nest_settings(settings: Mapping[str, Any], *, origin: str) -> dict[str, Any]
         section, _, name = key.partition(".")
         value = given.model_dump(exclude_unset=True) if isinstance(given, Section) else given
         if not name and not isinstance(value, Mapping):
-            sections = [known for known, one in Config.model_fields.items() if section in _names_in(one.annotation)]
+            sections = [known for known in _sections() if section in _keys_of(known)]
             hint = (
                 f"; {section} is a setting of {sections[0]}: {sections[0]}={{{section!r}: {value!r}}}"
                 if sections

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nddup.checking.check_run import EXAMPLES, CheckReport, Finding
+from nddup.checking.check_run import CheckReport, Finding
 from nddup.engines.duck import DuckRun
 from nddup.errors import OutputError
 from nddup.ground.json_text import load_object
@@ -75,13 +75,17 @@ def check_split(path: str, steps: Steps) -> CheckReport:
     steps.begin("count the pairs between parts")
     names = list(header["parts"])
     documents, left = f"{len(split):,} documents", split["part"].null_count
+    units = run.count("split", {"n": "count(DISTINCT unit)"})["n"]
+    unknown = sorted(set(split["part"].drop_null().to_pylist()) - set(names))
+    led = run.sql(LEADERS).to_pylist()[0]["n"]
+    note = "of components given by leaders the pairs of leaders alone are stored" if led else ""
     return CheckReport((
-        _finding("every document of the run is in the split once", documents, _said(run, TWICE)),
-        _finding("every part is one of the split's", ", ".join(names), _unknown(split, names)),
-        _finding("no unit is in two parts", f"{_count(run, 'count(DISTINCT unit)'):,} units", _said(run, DIVIDED)),
-        _finding("no found pair is in two parts", *_crossing(run, ENDS), note=_note(run)),
-        _finding("no equal texts are in two parts", *_crossing(run, EQUAL)),
-        _finding("only documents fixed elsewhere are left out", f"{left:,} documents", _said(run, LEFT)),
+        Finding.of("every document of the run is in the split once", documents, _said(run, TWICE)),
+        Finding.of("every part is one of the split's", ", ".join(names), unknown),
+        Finding.of("no unit is in two parts", f"{units:,} units", _said(run, DIVIDED)),
+        Finding.of("no found pair is in two parts", *_crossing(run, ENDS), note),
+        Finding.of("no equal texts are in two parts", *_crossing(run, EQUAL)),
+        Finding.of("only documents fixed elsewhere are left out", f"{left:,} documents", _said(run, LEFT)),
         *_written(header["written"], split),
     ))  # fmt: skip
 
@@ -90,23 +94,10 @@ def _said(run: DuckRun, text: str) -> list[str]:
     return [str(sentence) for sentence in run.sql(text)["said"].to_pylist()]
 
 
-def _count(run: DuckRun, text: str) -> int:
-    return run.count("split", {"n": text})["n"]
-
-
 def _crossing(run: DuckRun, ends: str) -> tuple[str, list[str]]:
     """Return how many pairs were looked at, and those that cross."""
     number = run.sql(f"SELECT count(*) AS n FROM ({ends}) AS ends").to_pylist()[0]["n"]  # noqa: S608 - our queries
     return f"{number:,} pairs", _said(run, CROSSING.format(ends=ends))
-
-
-def _note(run: DuckRun) -> str:
-    led = run.sql(LEADERS).to_pylist()[0]["n"]
-    return "of components given by leaders the pairs of leaders alone are stored" if led else ""
-
-
-def _unknown(split: pa.Table, names: list[str]) -> list[str]:
-    return sorted(part for part in set(split["part"].to_pylist()) if part is not None and part not in names)
 
 
 def _written(written: dict[str, int] | None, split: pa.Table) -> list[Finding]:
@@ -118,8 +109,4 @@ def _written(written: dict[str, int] | None, split: pa.Table) -> list[Finding]:
     wrong = [
         f"{name}: {n:,} records of {counts.get(name, 0):,}" for name, n in written.items() if n != counts.get(name, 0)
     ]
-    return [_finding("every document of a part was written there", f"{sum(written.values()):,} records", wrong)]
-
-
-def _finding(promise: str, amount: str, broken: list[str], *, note: str = "") -> Finding:
-    return Finding(promise, amount, len(broken), tuple(broken[:EXAMPLES]), note)
+    return [Finding.of("every document of a part was written there", f"{sum(written.values()):,} records", wrong)]

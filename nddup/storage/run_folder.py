@@ -50,12 +50,10 @@ logger = logging.getLogger("nddup")
 IN_SIGHT = frozenset([*READABLE, "kept", "tagged", "lexicon"])
 """Tables and outputs that lie in the folder itself; working tables lie in `_stages`."""
 
-OUTPUTS = frozenset(
-    [
-        "duplicates.txt", "context.fimi", "force.json", "lexicon.json", "metrics.json", "check.json", "evaluation.json",
-        "evaluation", "report",
-    ],
-)  # fmt: skip
+OUTPUTS = frozenset([
+    "duplicates.txt", "context.fimi", "force.json", "lexicon.json", "metrics.json", "check.json", "evaluation.json",
+    "evaluation", "report",
+])  # fmt: skip
 """Files and folders written beside the tables, by the run and by commands that read it."""
 
 TEXTS_BESIDE = frozenset(["duplicates.txt", "context.fimi", "force.json", "lexicon.json", "metrics.json"])

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.passages.divided import (
     Details,
-    Posted,
     Posts,
     Verdicts,
     describe_windows,
@@ -34,14 +33,6 @@ class Said(NamedTuple):
     cuts: list[tuple[int, int, int]]
     covered: dict[int, int]
     second_copies: int
-
-
-class Task(NamedTuple):
-    """The documents of a task, by number, and what it posted."""
-
-    documents: NDArray[np.int64]
-    rows: Ragged
-    posted: Posted
 
 
 def say(repeats: Repeats, rows: Ragged, documents: NDArray[np.int64]) -> Said:

@@ -41,7 +41,6 @@ BETWEEN = st.sampled_from(
      "<z:doc xmlns:z='other'>f</z:doc>",
      "<![CDATA[</doc><doc>]]>", "</g><g>", "<!-- </doc> -->", "<docs/>"]
 )  # fmt: skip
-PREFIXES = {"": "", "p": "p:", "q": "q:"}
 
 
 @st.composite
