@@ -35,11 +35,12 @@ _PATCH = rb"[0-9a-f]{40,64} Mon Sep 17 00:00:00 2001"
 
 _ENVELOPE_START = re.compile(rb"From[ \t]+(?:" + _KNOWN + rb")" + _FIELD_BEHIND)
 _NEXT_ENVELOPE = re.compile(rb"(?<=\n)From[ \t]+(?!" + _PATCH + rb")(?:" + _KNOWN + rb")" + _FIELD_BEHIND)
-_ODD_ENVELOPE = re.compile(rb"From[ \t]+(?:" + _PATCH + rb")?" + _FIELD_BEHIND)
-"""Of a patch, or of nothing, as Thunderbird writes it for a message without a date. Others do so too where one begins a
-file."""
+_UNDATED = rb"(?:-|[^@ \t\r\n]{1,200}@[^ \t\r\n]{1,200}|)[ \t]*"
+_ODD_ENVELOPE = re.compile(rb"From[ \t]+(?:" + _PATCH + rb"|" + _UNDATED + rb")" + _FIELD_BEHIND)
+"""Of a patch, of an address alone, or of nothing, as Thunderbird writes it for a message without a date. Others do so
+too where one begins a file."""
 
-_ANY_ENVELOPE = re.compile(rb"(?<=\n)From[ \t]+(?:" + _KNOWN + rb"|)" + _FIELD_BEHIND)
+_ANY_ENVELOPE = re.compile(rb"(?<=\n)From[ \t]+(?:" + _KNOWN + rb"|" + _UNDATED + rb")" + _FIELD_BEHIND)
 _REACH = 1_000
 """No envelope, with the start of the field after it, is longer."""
 
@@ -73,7 +74,9 @@ def starts_as_mail(head: bytes, name: str) -> bool:
     if MAIL_NAME.search(name) and (_FIRST_FIELD.match(head) or COUNTED.match(head)):
         return True
     if head.startswith(b"From "):
-        return _ENVELOPE_START.match(head) is not None
+        if _ENVELOPE_START.match(head) or not _ODD_ENVELOPE.match(head):
+            return _ENVELOPE_START.match(head) is not None
+        head = head.partition(b"\n")[2]
     fields = dict[bytes, bytes]()
     for line in head.split(b"\n"):
         if not line.strip():

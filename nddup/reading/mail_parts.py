@@ -27,6 +27,9 @@ _SOFT_BREAK = re.compile(r"(?<!^--) \r?\n(?!>) ?", re.MULTILINE)
 _UUENCODED = re.compile(r"^begin [0-7]{3,4} ([^\n]{1,255})\n((?:[!-`][ -`]{0,85}\n)+)(?: ?\n)?end[ \t]*$", re.MULTILINE)
 """A file inside a text, as sent before MIME; a line of it has no lower case, and so none begins another."""
 
+LINE: Final = 60
+"""Letters of base64 that are more than a word, or words without blanks."""
+
 _LETTER = re.compile(r"\w")
 _CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 
@@ -111,15 +114,25 @@ def _decode_lines(data: bytes) -> bytes:
 
     Example:
         >>> _decode_lines(b"YQ==\nYmM=\n-- \nus\n"), _decode_lines(b"a word\nYWJj\n")
-        (b'abc-- \nus\n', b'a word\nYWJj\n')
+        (b'abc\n-- \nus\n', b'a word\nYWJj\n')
     """
     lines = data.split(b"\n")
     count = next((number for number, line in enumerate(lines) if _NOT_BASE64.search(line)), len(lines))
-    encoded, rest = b"\n".join(lines[:count]), b"\n".join(lines[count:])
-    if len(encoded) < len(rest):
+    encoded, rest = b"".join(lines[:count]).translate(None, _BLANKS), b"\n".join(lines[count:])
+    pieces = [piece[: len(piece) - (len(piece) % 4 == 1)] for piece in encoded.split(b"=")]
+    decoded = b"".join(binascii.a2b_base64(piece + b"=" * (-len(piece) % 4)) for piece in pieces)
+    is_short = len(encoded) < len(rest)  # a footer that is longer than the text, or a text without any base64
+    if is_short and (len(encoded) % 4 or not (encoded.endswith(b"=") or len(encoded) > LINE or _is_printed(decoded))):
         return data
-    pieces = [piece[: len(piece) - (len(piece) % 4 == 1)] for piece in encoded.translate(None, _BLANKS).split(b"=")]
-    return b"".join(binascii.a2b_base64(piece + b"=" * (-len(piece) % 4)) for piece in pieces) + rest
+    return decoded + (b"\n" if rest and not decoded.endswith(b"\n") else b"") + rest
+
+
+def _is_printed(data: bytes) -> bool:
+    """Return whether bytes are UTF-8 without control characters: words that are no base64 hardly decode to that."""
+    try:
+        return not _CONTROLS.search(data) and bool(data.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def is_text(kind: str, data: bytes) -> bool:

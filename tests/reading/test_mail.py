@@ -154,7 +154,7 @@ FOOTER = "\n-- \nlist mailing list, https://list.example/"
         ("Quoted-Printable ", "Stra=C3=9Fe", "Straße"),
         ("base64", "UHI=\naXZldA==\n", "Privet"),
         ("base64", f"UHJpdmV0IHRvIHlvdSBhbGwsIHdobyByZWFkIHRoaXMgaW4gdGhlIGV2ZW5pbmc={FOOTER}",
-         f"Privet to you all, who read this in the evening-- \n{FOOTER[5:]}"),
+         f"Privet to you all, who read this in the evening\n-- \n{FOOTER[5:]}"),
         ("base64", "Straße 5, not encoded at all", "Straße 5, not encoded at all"),
         ("base64", "UHJpdmV0U", "Privet"),
     ],

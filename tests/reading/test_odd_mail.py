@@ -1,0 +1,43 @@
+"""Mail as programs of lists and old clients leave it: footers below base64, envelopes without a date."""
+
+import binascii
+
+import pytest
+
+from nddup.reading.mail_cutting import starts_as_mail
+from nddup.reading.outcomes import Record
+from nddup.reading.records import record_text
+from tests.reading.test_mail import one, read
+
+SHORT = "Danke schön!"
+FOOTER = "_______________________________________________\nlist mailing list\nhttp://lists.example.org/list\n"
+
+
+def test_a_footer_may_be_longer_than_a_text_in_base64() -> None:
+    """Programs of lists put it below, in plain text, however short the text is; words without base64 stay words."""
+    header = (
+        "From: a@b.c\nMessage-ID: <1@x>\nContent-Type: text/plain; charset={}\nContent-Transfer-Encoding: base64\n\n"
+    )
+    for charset, text in (("utf-8", SHORT), ("iso-8859-1", SHORT + "\n"), ("utf-8", "yes"), ("utf-8", SHORT * 9)):
+        encoded = binascii.b2a_base64(text.encode(charset), newline=False).decode()
+        found = one((header.format(charset) + f"{encoded}\n{FOOTER}").encode())
+        assert record_text(found).split("\n") == [text.strip(), *FOOTER.strip().split("\n")]
+    for words in (
+        "Dear\nall, see below.\n",
+        "Hello\n\nthere, all of you.\n",
+        "abcd" * 9 + "e\nand more than that is here, of course.\n",
+    ):
+        found = one((header.format("utf-8") + words).encode())
+        assert record_text(found).split() == words.split()
+
+
+@pytest.mark.parametrize("envelope", ["From - ", "From -", "From 1844347792267117879@xxx", "From a.b@c.d ", "From "])
+@pytest.mark.parametrize("name", ["a.mbox", "a.txt"])
+def test_envelopes_without_a_date_divide_a_mailbox_that_begins_with_one(envelope: str, name: str) -> None:
+    """Whatever its name; lines of a text that begin with From, also before a colon, are none."""
+    letter = "{0}\nFrom: a@b.c\nMessage-ID: <{1}@x>\nSubject: s\n\none\n\nFrom Russia with love\nYear: 1963\n\n"
+    data = letter.format(envelope, 1) + letter.format(envelope, 2)
+
+    assert starts_as_mail(data.encode(), name)
+    assert [mail.doc_id for mail in read(data.encode()) if isinstance(mail, Record)] == ["1@x", "2@x"]
+    assert not starts_as_mail(f"{envelope}\nhere: a text, not a letter\n".encode(), "a.txt")
