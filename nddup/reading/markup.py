@@ -49,7 +49,8 @@ _INLINE = """
 a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span strike strong sub
 sup tt u var wbr
 bold italic monospace overline roman sans-serif sc underline styled-content named-content ext-link xref
-hi emph emphasis subscript superscript foreign choice sic corr orig reg expan persname placename
+hi emph emphasis subscript superscript foreign choice sic corr orig reg expan ex supplied unclear surplus persname
+placename
 """
 
 INLINE: Final = frozenset(_INLINE.split())

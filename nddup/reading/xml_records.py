@@ -203,6 +203,9 @@ _CHARACTERS = ((9, 10), (13, 13), (0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x
 
 _UNKNOWN = "\ufffd".encode()
 
+_CHOICES = {"sic": "corr", "orig": "reg", "abbr": "expan"}
+"""Forms of a word in TEI, and those that an editor gives instead."""
+
 Node = etree._Element | str  # noqa: SLF001 - an attribute is its value
 
 Field = tuple[Value, bool | None]
@@ -481,9 +484,13 @@ def _text_apart(element: etree._Element) -> str:
         return element.text or ""
     parts: list[str] = []
     is_apart = False
-    for event, node in etree.iterwalk(element, events=("start", "end")):
+    walk = etree.iterwalk(element, events=("start", "end"))
+    for event, node in walk:
+        if event == "start" and node is not element and _is_left(node):
+            walk.skip_subtree()
+            continue
         if node is not element and _local(str(node.tag)).lower() not in INLINE:
-            is_apart = True
+            is_apart |= node.get("break") != "no"  # as a line of TEI that ends inside a word
         text = node.text if event == "start" else node.tail if node is not element else None
         if text:
             if is_apart and parts:
@@ -491,6 +498,15 @@ def _text_apart(element: etree._Element) -> str:
             parts.append(text)
             is_apart = False
     return "".join(parts)
+
+
+def _is_left(node: etree._Element) -> bool:
+    """Return whether an element is a form of a word in place of which TEI gives another: a misprint, a contraction."""
+    around = node.getparent()
+    better = _CHOICES.get(_local(str(node.tag)), "")
+    return (
+        bool(better) and _local(str(around.tag)) == "choice" and any(_local(str(one.tag)) == better for one in around)
+    )
 
 
 def _strings(element: etree._Element) -> Iterator[str]:

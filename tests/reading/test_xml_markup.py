@@ -4,6 +4,7 @@ import pytest
 
 from nddup.reading.detect import read_head
 from nddup.reading.records import Record, parse_record, record_text
+from tests.reading.record_files import records_of
 
 HEAD = read_head(b"<r><doc><id>1</id><text>a</text></doc></r>")
 
@@ -24,3 +25,17 @@ def test_text_of_elements(text: str, expected: str) -> None:
 
     assert isinstance(record, Record)
     assert " ".join(record_text(record).split()) == expected
+
+
+def test_an_edition_of_tei_gives_each_word_once() -> None:
+    """Of a misprint and its correction the correction; words go on through expansions, initials and lines."""
+    words = (
+        '<hi rend="initial">T</hi>he exam<lb break="no"/>ple, d<ex>omi</ex>n<ex>u</ex>s, a<lb/>line,'
+        " <choice><sic>teh</sic><corr>the</corr></choice> <choice><abbr>Mr</abbr><expan>Mister</expan></choice>,"
+        " a <sic>lone</sic> <choice><orig>y</orig><unclear>x</unclear></choice>"
+    )
+    data = f"<TEI><text><body><p>{words}</p></body></text></TEI>".encode()
+
+    (found,) = records_of(data)
+
+    assert " ".join(record_text(found).split()) == "The example, dominus, a line, the Mister, a lone yx"
