@@ -245,12 +245,13 @@ _DECLARED = (
     # a page that OCR has read: its words are attributes
     Format(name="alto", record="alto",
            content=("Layout/Page/*/TextBlock/TextLine/String/@CONTENT",
-                    "Layout/Page/*/ComposedBlock/TextBlock/TextLine/String/@CONTENT"),
+                    "Layout/Page/*/ComposedBlock/TextBlock/TextLine/String/@CONTENT",
+                    "Layout/Page/*/ComposedBlock/ComposedBlock/TextBlock/TextLine/String/@CONTENT"),
            is_markup=False, roots=("alto",)),
-    # likewise; regions say again what their lines say
+    # likewise; regions say again what their lines say, and the first of several readings is the surest
     Format(name="pagexml", record="PcGts",
-           content=("Page/TextRegion/TextEquiv/Unicode|Page/TextRegion/TextLine/TextEquiv/Unicode",), is_markup=False,
-           roots=("PcGts",)),
+           content=("Page/TextRegion/TextEquiv[1]/Unicode|Page/TextRegion/TextLine/TextEquiv[1]/Unicode",),
+           is_markup=False, roots=("PcGts",)),
     Format(name="solr", record="doc", id="field[@name=id]", url="field[@name=url]", title=("field[@name=title]",),
            content=("field[@name=text]|field[@name=content]|field[@name=body]|field[@name=description]",),
            roots=("add",)),

@@ -203,8 +203,14 @@ _CHARACTERS = ((9, 10), (13, 13), (0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x
 
 _UNKNOWN = "\ufffd".encode()
 
-_CHOICES = {"sic": "corr", "orig": "reg", "abbr": "expan"}
-"""Forms of a word in TEI, and those that an editor gives instead."""
+_INSTEAD = {
+    "sic": ("choice", "corr"), "orig": ("choice", "reg"), "abbr": ("choice", "expan"),
+    "tex-math": ("alternatives", "math"), "annotation": ("semantics", ""), "annotation-xml": ("semantics", ""),
+}  # fmt: skip
+"""Elements that are left out: what stands around each, and what beside it, empty for anything.
+
+Forms of a word in TEI for which an editor gives another; the TeX of a formula, of JATS with a preamble for each.
+"""
 
 Node = etree._Element | str  # noqa: SLF001 - an attribute is its value
 
@@ -501,12 +507,12 @@ def _text_apart(element: etree._Element) -> str:
 
 
 def _is_left(node: etree._Element) -> bool:
-    """Return whether an element is a form of a word in place of which TEI gives another: a misprint, a contraction."""
-    around = node.getparent()
-    better = _CHOICES.get(_local(str(node.tag)), "")
-    return (
-        bool(better) and _local(str(around.tag)) == "choice" and any(_local(str(one.tag)) == better for one in around)
-    )
+    """Return whether an element is one of `_INSTEAD`."""
+    around, beside = _INSTEAD.get(_local(str(node.tag)), ("", ""))
+    above = node.getparent() if around else None
+    if above is None or _local(str(above.tag)) != around:
+        return False
+    return any(_local(str(one.tag)) == beside if beside else one is not node for one in above)
 
 
 def _strings(element: etree._Element) -> Iterator[str]:

@@ -306,6 +306,20 @@ def test_an_entry_of_atom_in_base64(kind: str) -> None:
     assert [seen(result) for result in results] == [("1", None, "T one")]
 
 
+def test_all_blocks_of_a_page_and_one_reading_of_a_line() -> None:
+    """ALTO's blocks may lie in blocks of blocks; of readings of OCR in PAGE the first is the text."""
+    block = '<TextBlock><TextLine><String CONTENT="{}"/></TextLine></TextBlock>'
+    blocks = block.format("a") + f"<ComposedBlock>{block.format('b')}<ComposedBlock>{block.format('c')}"
+    alto = (
+        f"<alto><Layout><Page><PrintSpace>{blocks}</ComposedBlock></ComposedBlock></PrintSpace></Page></Layout></alto>"
+    )
+    reading = '<TextEquiv index="{0}"><Unicode>{1}</Unicode></TextEquiv>'
+    line = f"<TextLine>{reading.format(0, 'fox')}{reading.format(1, 'fax')}</TextLine>"
+    page = f"<PcGts><Page><TextRegion>{line}{line}</TextRegion></Page></PcGts>"
+
+    assert [seen(one)[-1] for data in (alto, page) for one in read_all(data.encode())[1]] == ["a b c", "fox fox"]
+
+
 def test_a_part_of_a_record_is_no_record() -> None:
     """Passages without ids, as of BioC, in documents with ids; not so articles of an issue, or what has ids itself."""
 

@@ -31,11 +31,23 @@ def test_an_edition_of_tei_gives_each_word_once() -> None:
     """Of a misprint and its correction the correction; words go on through expansions, initials and lines."""
     words = (
         '<hi rend="initial">T</hi>he exam<lb break="no"/>ple, d<ex>omi</ex>n<ex>u</ex>s, a<lb/>line,'
-        " <choice><sic>teh</sic><corr>the</corr></choice> <choice><abbr>Mr</abbr><expan>Mister</expan></choice>,"
+        " <choice><sic>foxx</sic><corr>fox</corr></choice> <choice><abbr>Mr</abbr><expan>Mister</expan></choice>,"
         " a <sic>lone</sic> <choice><orig>y</orig><unclear>x</unclear></choice>"
     )
     data = f"<TEI><text><body><p>{words}</p></body></text></TEI>".encode()
 
     (found,) = records_of(data)
 
-    assert " ".join(record_text(found).split()) == "The example, dominus, a line, the Mister, a lone yx"
+    assert " ".join(record_text(found).split()) == "The example, dominus, a line, fox Mister, a lone yx"
+
+
+def test_a_formula_of_an_article_is_read_once() -> None:
+    """Its TeX, with a preamble for each, is left out where it stands beside MathML, and read where it stands alone."""
+    tex = "<tex-math>\\documentclass{minimal} $$x$$</tex-math>"
+    math = '<m:math xmlns:m="m"><m:semantics><m:mi>x</m:mi><m:annotation>\\tex</m:annotation></m:semantics></m:math>'
+    front = '<front><article-meta><article-id pub-id-type="doi">1</article-id></article-meta></front>'
+    body = f"<p>so <alternatives>{tex}{math}</alternatives> and <alternatives>{tex}<graphic/></alternatives></p>"
+
+    (found,) = records_of(f"<article>{front}<body>{body}</body></article>".encode())
+
+    assert " ".join(record_text(found).split()) == "so x and \\documentclass{minimal} $$x$$"
