@@ -71,6 +71,9 @@ PIECES = table("file int, place long, value binary, records long, whole long, pl
 """Bytes of the new files, without the byte at which they are cut; `place` numbers the pieces of a file from 1.
 `records`, `whole` and `plain`, of `Rewritten`, are with the last piece of a file."""
 
+LEAST_IN_FULL, MOST_IN_FULL = 1e-6, 1e10
+"""Floats from the first to below the other are written by Arrow without an exponent."""
+
 MOST_TASKS = 10_000
 
 
@@ -150,7 +153,7 @@ def _spelled(column: Column, kind: T.DataType) -> Column:
     """
     if isinstance(kind, T.FloatType | T.DoubleType):
         is_whole = (F.abs(column) < WHOLE) & (F.floor(column) == column)
-        digits = F.when(is_whole, column.cast("long").cast("string")).otherwise(column.cast("string"))
+        digits = F.when(is_whole, column.cast("long").cast("string")).otherwise(_as_arrow_writes(column))
         return F.when(~F.isnan(column), digits)
     if not isinstance(kind, T.TimestampType | T.TimestampNTZType):
         return column.cast("string")
@@ -161,6 +164,19 @@ def _spelled(column: Column, kind: T.DataType) -> Column:
     parts = F.split(column.cast("string"), "[.]")
     fraction = F.rpad(F.coalesce(F.try_element_at(parts, F.lit(2)), F.lit("")), 6, "0")
     return F.concat(parts[0], F.lit("."), fraction, F.lit("Z" if is_utc else ""))
+
+
+def _as_arrow_writes(column: Column) -> Column:
+    """Return a float as Arrow writes it: `0.0005`, `12345678.5`, `1e-7`, `1.5e+300`, `-inf`; Java has `5.0E-4`."""
+    parts, size = F.split(column.cast("string"), "E"), F.abs(column)
+    power = F.try_element_at(parts, F.lit(2))
+    plain = F.regexp_replace(column.cast("string").cast("decimal(38,24)").cast("string"), "0+$", "")
+    sign = F.when(F.startswith(power, F.lit("-")), F.lit("")).otherwise(F.lit("+"))
+    signed = F.concat(F.regexp_replace(parts[0], "[.]0$", ""), F.lit("e"), sign, power)
+    infinite = F.when(column > 0, F.lit("inf")).otherwise(F.lit("-inf"))
+    is_short = (size >= F.lit(LEAST_IN_FULL)) & (size < F.lit(MOST_IN_FULL))
+    is_infinite = size == F.lit(float("inf"))
+    return F.when(is_infinite, infinite).when(power.isNull(), parts[0]).when(is_short, plain).otherwise(signed)
 
 
 @dataclass(frozen=True)

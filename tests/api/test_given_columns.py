@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nddup
+import nddup.repository
 from nddup.embedded import read_records
 from nddup.embedded.given_tables import Columns, as_table, to_arrow
 from nddup.errors import ConfigError
@@ -257,6 +258,12 @@ def test_rows_of_spark_have_no_first(spark: SparkSession) -> None:
             nddup.find_duplicates(rows, keep={"policy": policy}, progress=False)
 
 
+ODD_FLOATS = [
+    float("inf"), -float("inf"), -0.0, 0.001, 0.0005, -0.00012345678901234567, 0.000001, 1.5e-06, 9.9e-07, 1e-7, 1e-300,
+    12345678.5, 9999999999.5, 12345678901.5, -123456789012345.25, 1e18, 2e19, 1.5e300, 1e22, -1234567.5, 1e-5,
+]  # fmt: skip
+
+
 @pytest.mark.spark
 def test_floats_and_times_are_named_alike_on_both_engines(spark: SparkSession) -> None:
     """Also where the zone of the session gives two times of one night one name; values of the policy are the same."""
@@ -266,6 +273,7 @@ def test_floats_and_times_are_named_alike_on_both_engines(spark: SparkSession) -
         "plain": pa.array(times, pa.timestamp("us")),
         "number": pa.array([1.0, 2.5, 1e15]),
         "short": pa.array([float("nan"), 0.1, 16777216.0], pa.float32()),
+        **dict(zip("abcdefg", (pa.array(ODD_FLOATS[at : at + 3]) for at in range(0, 21, 3)), strict=True)),
     }
     table = pa.table(columns | {"text": TEXTS})
     zone = spark.conf.get("spark.sql.session.timeZone")
@@ -273,7 +281,9 @@ def test_floats_and_times_are_named_alike_on_both_engines(spark: SparkSession) -
     try:
         found = []
         for frame in (table, spark.createDataFrame(table).withColumn("plain", F.col("plain").cast("timestamp_ntz"))):
-            run = nddup.find_duplicates(frame, id="when", keep={"policy": ["plain", "number", "short"]}, progress=False)
+            run = nddup.find_duplicates(
+                frame, id="when", keep={"policy": ["plain", "number", "short", *"abcdefg"]}, progress=False
+            )
             rows = run.documents if isinstance(run.documents, pa.Table) else run.documents.toArrow()
             found.append(sorted(map(str, rows.select(["doc_id", "policy"]).to_pylist())))
     finally:
