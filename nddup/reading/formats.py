@@ -252,6 +252,11 @@ _DECLARED = (
     Format(name="pagexml", record="PcGts",
            content=("Page/TextRegion/TextEquiv[1]/Unicode|Page/TextRegion/TextLine/TextEquiv[1]/Unicode",),
            is_markup=False, roots=("PcGts",)),
+    # notes of Evernote, each with a whole document of XHTML as its text
+    Format(name="enex", record="note", url="note-attributes/source-url", title=("title",), content=("html(content)",),
+           roots=("en-export",)),
+    # places on a map; many have a name alone: each is a text
+    Format(name="kml", record="Placemark", id="@id", content=("text(name)", "html(description)"), roots=("kml",)),
     Format(name="solr", record="doc", id="field[@name=id]", url="field[@name=url]", title=("field[@name=title]",),
            content=("field[@name=text]|field[@name=content]|field[@name=body]|field[@name=description]",),
            roots=("add",)),

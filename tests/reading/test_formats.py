@@ -136,6 +136,15 @@ CORPUS = """<teiCorpus xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><fileDesc>
 <TEI xml:id="t1"><teiHeader><fileDesc><titleStmt><title>T</title></titleStmt></fileDesc></teiHeader>
 <text><front><p>F</p></front><body><p>B <hi>b</hi>old</p></body></text></TEI><TEI xml:id="t2"><teiHeader/>
 <text><body><p>C</p></body></text></TEI></teiCorpus>"""
+ENEX = """<?xml version="1.0" encoding="UTF-8"?><!DOCTYPE en-export SYSTEM "http://xml.example/export4.dtd">
+<en-export application="Evernote"><note><title>First</title><content><![CDATA[<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE en-note SYSTEM "http://xml.example/enml2.dtd"><en-note><div>Buy<en-todo/> milk</div><div>go home</div>
+</en-note>]]></content><note-attributes><source-url>http://a.example</source-url></note-attributes></note></en-export>"""
+
+KML = """<kml xmlns="http://www.opengis.net/kml/2.2"><Document><name>Map</name><description>all places</description>
+<Folder><Placemark id="p1"><name>Cafe</name><description><![CDATA[<b>small</b>, by a river]]></description></Placemark>
+</Folder><Placemark><name>Museum</name><Point><coordinates>1,2,0</coordinates></Point></Placemark></Document></kml>"""
+
 ALTO = """<alto xmlns="http://www.loc.gov/standards/alto/ns-v2#"><Description><MeasurementUnit>pixel</MeasurementUnit>
 </Description><Layout><Page ID="P1"><PrintSpace><TextBlock><TextLine><String CONTENT="The"/><SP/><String CONTENT="fox"/>
 </TextLine><TextLine><String CONTENT="ran"/></TextLine></TextBlock><ComposedBlock><TextBlock><TextLine>
@@ -220,6 +229,13 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
     ("alto", encoded(ALTO), "root <alto> and records <alto>", [(None, None, "The fox ran home&dry")]),
     ("pagexml", encoded(PAGE), "root <PcGts> and records <PcGts>", [(None, None, "The fox")]),
     ("pagexml", encoded(LINES), "root <PcGts> and records <PcGts>", [(None, None, "The fox")]),
+    ("enex", encoded(ENEX), "root <en-export> and records <note>", [
+        (None, "http://a.example", "First Buy milk go home"),
+    ]),
+    ("kml", encoded(KML), "root <kml> and records <Placemark>", [
+        ("p1", None, "Cafe small, by a river"),
+        (None, None, "Museum"),
+    ]),
     ("solr", encoded(SOLR), "root <add> and records <doc>", [
         ("d1", "http://a.example/1", "hello world again"),
         ("d2", None, "T c"),
