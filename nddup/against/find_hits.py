@@ -156,14 +156,14 @@ def _find(
             s = int(possible[p])
             if before_token != s - 1:
                 before = -1
-            found, _ = find_number(
+            number, _ = find_number(
                 fingerprints[s] & mask, slots, keys, places, known_folded, known_heads, folded, heads, s, length,
                 before,
             )  # fmt: skip
             before = -1
-            if found >= 0:
-                hit_tokens[total], hit_numbers[total] = s, found
-                before, before_token = int(places[found]), s
+            if number >= 0:
+                hit_tokens[total], hit_numbers[total] = s, number
+                before, before_token = int(places[number]), s
                 total += 1
         if total == offsets[i + 1]:
             continue

@@ -270,10 +270,10 @@ def _first_slot(key: np.uint64, slots: NDArray[np.int32]) -> int:
 
 @compiled
 def _log2(size: int) -> int:
-    found = 0
-    while (1 << found) < size:
-        found += 1
-    return found
+    power = 0
+    while (1 << power) < size:
+        power += 1
+    return power
 
 
 @compiled
@@ -291,13 +291,13 @@ def _locate(
     """Write the tokens of all texts, and their hashes; return their number and the folded bytes."""
     total, written = 0, 0
     for i in range(len(bounds) - 1):
-        found = locate_tokens(data, bounds[i], bounds[i + 1], table, starts[total:], ends[total:])
+        n_tokens = locate_tokens(data, bounds[i], bounds[i + 1], table, starts[total:], ends[total:])
         size = fold_tokens(data, bounds[i], bounds[i + 1], table, folded[written:], heads[total:])
-        for t in range(total, total + found):
+        for t in range(total, total + n_tokens):
             heads[t] += written
         written += size
         hash_tokens(data, bounds[i], bounds[i + 1], table, hashes[total:])
-        total += found
+        total += n_tokens
         firsts[i + 1] = total
     return total, written
 
@@ -327,11 +327,13 @@ def _number(
         before = -1
         for s in range(n_shingles):
             key = fingerprints[s] & mask
-            found, slot = find_number(key, slots, keys, places, folded, heads, folded, heads, first + s, length, before)
-            if found < 0:
-                found = count
+            number, slot = find_number(
+                key, slots, keys, places, folded, heads, folded, heads, first + s, length, before
+            )
+            if number < 0:
+                number = count
                 slots[slot], keys[count], places[count] = count, key, first + s
                 count += 1
-            numbers[first + s] = found
-            before = int(places[found])
+            numbers[first + s] = number
+            before = int(places[number])
     return count

@@ -76,8 +76,8 @@ def _find_clique(probes: Probes, around: NDArray[np.int64], pivot: int, rule: Ru
     """Return those of some sketches that lie near the usual ids of those nearest to a pivot: any two are a pair."""
     sketches, bounds = probes.sketches, probes.bounds
     sizes = np.diff(sketches.offsets)
-    own = take_rows(sketches, np.array([pivot]))
-    nearest = np.argsort(_differences(sketches, around, own.values), kind="stable")[:NEAREST]
+    pivot_row = take_rows(sketches, np.array([pivot]))
+    nearest = np.argsort(_differences(sketches, around, pivot_row.values), kind="stable")[:NEAREST]
     apart = _differences(sketches, around, _usual_ids(take_rows(sketches, around[nearest])))
     is_near = apart <= _radius(int(sizes[pivot]), int(bounds[pivot]), rule)
     is_near &= _are_alike(probes.totals[around].astype(np.int64), int(probes.totals[pivot]), rule)

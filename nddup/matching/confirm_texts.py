@@ -352,8 +352,8 @@ def _count_common(
             lost = lack_ends[a + 1] - lack_ends[a] + lack_ends[b + 1] - lack_ends[b]
             lost -= overlap_or_less(lacks, lack_ends[a], lack_ends[a + 1], lack_ends[b], lack_ends[b + 1], 0)
             more = overlap_or_less(extras, extra_ends[a], extra_ends[a + 1], extra_ends[b], extra_ends[b + 1], 0)
-            found = offsets[p + 1] - offsets[p] - lost + more
-            common[k] = found if found >= need[k] else 0
+            n_common = offsets[p + 1] - offsets[p] - lost + more
+            common[k] = n_common if n_common >= need[k] else 0
         else:
             common[k] = max(overlap_or_less(ids, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], need[k]), 0)
     return common
@@ -440,14 +440,14 @@ def divide_pairs(pairs: NDArray[np.int64], sizes: NDArray[np.int64], most: int =
     order = np.argsort(keys, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(keys[order])) + 1, len(order)) if len(order) else np.empty(0, np.int64)
     work = np.append(0, np.cumsum(sizes[pairs[order]].sum(axis=1)))
-    low = start = held = 0
+    low = start = n_values = 0
     for end in ends.tolist():
-        held += min(int(work[end] - work[start]), most)
+        n_values += min(int(work[end] - work[start]), most)
         start = end
-        if held >= most or end == len(order):
+        if n_values >= most or end == len(order):
             for first in range(low, end, TOGETHER):
                 yield order[first : min(first + TOGETHER, end)]
-            low, held = end, 0
+            low, n_values = end, 0
 
 
 def compare_taken(take: TakeTexts, pairs: NDArray[np.integer], rule: ConfirmRule) -> Compared:
@@ -469,7 +469,7 @@ def compare_held(rows: Ragged, rule: SetRule, one: int, others: NDArray[np.int64
 def confirms_any(compare: Callable[[int, NDArray[np.int64]], Compared], one: int, others: NDArray[np.int64]) -> bool:
     """Return whether one text is confirmed with any of several others, which are compared with it in order."""
     portions = (others[low : low + AHEAD] for low in range(0, len(others), AHEAD))
-    return any(compare(one, some).is_near.any() for some in portions)
+    return any(compare(one, portion).is_near.any() for portion in portions)
 
 
 def compare_tokens(tokens: Ragged, pairs: NDArray[np.integer], rule: EditRule) -> Compared:
@@ -566,9 +566,9 @@ def _measure(tokens: Ragged, pairs: NDArray[np.int64], need: NDArray[np.int64]) 
     order = np.argsort(need, kind="stable")
     level = (np.log(need[order]) / np.log(CLOSE)).astype(np.int64)
     values = np.zeros(len(need), np.int64)
-    for some in np.split(order, np.flatnonzero(np.diff(level)) + 1):
-        left, right = [first[i] for i in some], [second[i] for i in some]
-        values[some] = cpdist(left, right, scorer=LCSseq.similarity, score_cutoff=int(need[some[0]]), dtype=np.int64)
+    for group in np.split(order, np.flatnonzero(np.diff(level)) + 1):
+        left, right = [first[i] for i in group], [second[i] for i in group]
+        values[group] = cpdist(left, right, scorer=LCSseq.similarity, score_cutoff=int(need[group[0]]), dtype=np.int64)
     return values
 
 

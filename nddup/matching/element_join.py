@@ -77,7 +77,7 @@ class _Search(NamedTuple):
     begins: Written[np.int64]  # (g,), the first entry of each list not yet too small for later sketches
     last: Written[np.int32]  # (m,), the last sketch that met each one: where two do not become a candidate at the
     # first element at which they meet in this task, they do not at a later one, as postings ascend by place
-    found: Written[np.int32]  # (m,)
+    candidates: Written[np.int32]  # (m,)
     rule: Rule
     by_keys: bool
 
@@ -165,8 +165,8 @@ def _find_groups(rests: NDArray[np.uint64], firsts: NDArray[np.int64], group: ND
 
 def _begin(met: PostedSketches, lists: _Lists, candidate_rule: CandidateRule, rule: Rule) -> _Search:
     count = len(met.sizes)
-    last, found = np.full(count, -1, np.int32), np.empty(count, np.int32)
-    return _Search(met, lists, lists.starts[:-1].copy(), last, found, rule, candidate_rule.by_keys)
+    last, candidates = np.full(count, -1, np.int32), np.empty(count, np.int32)
+    return _Search(met, lists, lists.starts[:-1].copy(), last, candidates, rule, candidate_rule.by_keys)
 
 
 @compiled
@@ -230,7 +230,7 @@ def _join(search: _Search, sketches: Ragged, keys: Ragged, rule: Rule, max_edges
         n_found = _list_candidates(search, i)
         n_candidates += n_found
 
-        for j in search.found[:n_found]:
+        for j in search.candidates[:n_found]:
             if has_large and share_large(connected, i, j):
                 continue
             if search.by_keys and not _share_key(keys, i, j):
@@ -260,7 +260,7 @@ def _share_key(keys: Ragged, i: int, j: int) -> bool:
 
 @compiled
 def _list_candidates(search: _Search, i: int) -> int:
-    """Write into `search.found` the sketches before sketch i to compare it with; return how many."""
+    """Write into `search.candidates` the sketches before sketch i to compare it with; return how many."""
     met, lists = search.met, search.lists
     count = 0
     for at in range(met.offsets[i], met.offsets[i + 1]):
@@ -277,7 +277,7 @@ def _list_candidates(search: _Search, i: int) -> int:
                 continue
             search.last[j] = i
             if _may_be_near(search, i, at, j, other):
-                search.found[count] = j
+                search.candidates[count] = j
                 count += 1
     return count
 

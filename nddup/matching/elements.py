@@ -296,8 +296,8 @@ def cut_prefixes(
         Chaudhuri, Ganti, Kaushik 2006, A primitive operator for similarity joins in data cleaning (the prefix filter).
         Xiao, Wang, Lin, Yu 2008, Efficient similarity joins for near duplicate detection (order and positions).
     """
-    found = _cut(elements.offsets, elements.values, classes, sizes, bounds, whole)
-    sketch, ends, values, left, need, bitmaps = found
+    offsets, ids = elements.offsets, elements.values
+    sketch, ends, values, left, need, bitmaps = _cut(offsets, ids, classes, sizes, bounds, whole)
     return Prefixes(sketch, Ragged(ends, values), left, need, bitmaps)
 
 

@@ -47,8 +47,8 @@ class Keyed(NamedTuple):
 
     def find(self, wanted: NDArray[np.int64] | NDArray[np.uint64]) -> KeyHits:
         """Find the rows of wanted keys, which may be in any order."""
-        found = find_rows(self.keys, wanted)
-        return KeyHits(found.which, self.rows[found.rows].astype(np.int64))
+        hits = find_rows(self.keys, wanted)
+        return KeyHits(hits.which, self.rows[hits.rows].astype(np.int64))
 
 
 COMMON = 4
@@ -273,8 +273,8 @@ def spread_rows(nodes: NDArray[np.int64], sketches: Ragged, n_features: NDArray[
     if not matching.levels:
         sizes = np.diff(sketches.offsets).astype(np.int32)
         return Rows(nodes, sketches, matching.threshold.totals(sizes, n_features))
-    own = np.array([level_of(count, matching.levels) for count in n_features.tolist()], np.int64)
-    names, spread = spread_levels(nodes, own, sketches, LEVELS)
+    own_levels = np.array([level_of(count, matching.levels) for count in n_features.tolist()], np.int64)
+    names, spread = spread_levels(nodes, own_levels, sketches, LEVELS)
     return Rows(names, spread, np.diff(spread.offsets).astype(np.int32))
 
 
@@ -336,10 +336,10 @@ def find_near(postings: Postings, given: Rows, matching: Matching) -> Near:
     for i in np.flatnonzero(lengths > 0):
         span = slice(probe_offsets[i], probe_offsets[i] + probed[i])
         asked = _Asked(int(sizes[i]), int(bounds[i]), int(lengths[i]), *about)
-        found = _meet(stored, first[span], last[span], asked)
-        if len(found):
-            met.append(np.full(len(found), i))
-            rows.append(found)
+        candidates = _meet(stored, first[span], last[span], asked)
+        if len(candidates):
+            met.append(np.full(len(candidates), i))
+            rows.append(candidates)
     if not met:  # the usual case for one query in one segment
         nothing = np.empty(0, np.int64)
         return Near(nothing, nothing, np.empty(0, np.int32), nothing, nothing, np.empty((0, 2), np.int64), 0)
@@ -419,8 +419,8 @@ def _meet(stored: _Stored, first: NDArray[np.int64], last: NDArray[np.int64], as
 
 def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np.int64], matching: Matching) -> Near:
     """Compare the candidates; return those that are near-duplicates."""
-    some, where = np.unique(rows, return_inverse=True)
-    theirs = take_rows(stored.sketches, some)
+    distinct_rows, where = np.unique(rows, return_inverse=True)
+    theirs = take_rows(stored.sketches, distinct_rows)
     n_given = len(given.sketches.offsets) - 1
     both = Ragged(
         np.concatenate([given.sketches.offsets, theirs.offsets[1:] + given.sketches.offsets[-1]]),
@@ -429,18 +429,18 @@ def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np
     sizes = np.diff(both.offsets).astype(np.int32)
     bounds = matching.threshold.bounds(sizes)
     places = np.stack([met, where.reshape(-1) + n_given], axis=1)
-    totals = np.concatenate([given.totals, stored.totals[some]])
-    found = _compare_all(both, places, totals, bounds, matching.threshold.rule)
-    is_near = found[:, 0] >= 0
+    totals = np.concatenate([given.totals, stored.totals[distinct_rows]])
+    comparisons = _compare_all(both, places, totals, bounds, matching.threshold.rule)
+    is_near = comparisons[:, 0] >= 0
 
     names = np.stack([given.names[met], stored.names[rows]], axis=1)
     if matching.levels:
         # Two sketches are compared only at the coarser of their own levels.
-        own, level = names >> LEVEL_BITS & LEVELS, names & LEVELS
-        is_near &= (level == own.max(axis=1, keepdims=True)).all(axis=1)
+        own_levels, level = names >> LEVEL_BITS & LEVELS, names & LEVELS
+        is_near &= (level == own_levels.max(axis=1, keepdims=True)).all(axis=1)
         names = names >> 2 * LEVEL_BITS
     chosen = np.flatnonzero(is_near)
-    overlap, shared, united = found[chosen].T
+    overlap, shared, united = comparisons[chosen].T
     return Near(
         names[chosen, 0], names[chosen, 1], overlap.astype(np.int32), shared, united,
         sizes[places[chosen]].astype(np.int64).reshape(-1, 2), len(met),

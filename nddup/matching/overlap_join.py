@@ -391,8 +391,8 @@ def join_prefixes(
         none = np.empty(0, np.int32)
         nothing = Ragged(np.zeros(1, np.int64), np.empty(0, np.uint64))
         besides = Besides(nothing, none, none, threshold.rule, tells=False)
-    found, candidates = _join(probes, postings, rows.start, rows.stop, threshold.rule, connected, most, besides)
-    first, second, overlap, shared, united = found.T
+    pairs, candidates = _join(probes, postings, rows.start, rows.stop, threshold.rule, connected, most, besides)
+    first, second, overlap, shared, united = pairs.T
     return JoinResult(first, second, overlap, shared / np.maximum(united, 1), candidates, 0, np.empty((0, 2), np.int32))
 
 
@@ -444,7 +444,7 @@ def _join(  # noqa: C901, PLR0912 - a call for each candidate would hand over al
     """
     (offsets, ranks, _), (lists, starts, holders, _) = probes.prefixes, postings
     room = _Room(np.full(len(probes.totals), -1, np.int32), np.zeros(len(holders), np.int32), np.empty(CHUNK, np.int32))
-    found, count, n_candidates, least = np.empty((1024, 5), np.int32), 0, 0, 0
+    pairs, count, n_candidates, least = np.empty((1024, 5), np.int32), 0, 0, 0
     has_large = find_any_large(connected)
     totals, bounds, is_packed = probes.totals, probes.bounds, len(probes.packed.words) > 0
     # Where a packed sketch would meet more than there are, it is compared with all before it. Keys are not packed.
@@ -486,13 +486,13 @@ def _join(  # noqa: C901, PLR0912 - a call for each candidate would hand over al
                         if others[0] < 0 or besides.tells:
                             overlap, shared, united = others
                     if overlap >= 0:
-                        if count == len(found):
-                            found = np.concatenate((found, np.empty_like(found)))
-                        found[count, 0], found[count, 1], found[count, 2] = j, i, overlap
-                        found[count, 3], found[count, 4] = shared, united
+                        if count == len(pairs):
+                            pairs = np.concatenate((pairs, np.empty_like(pairs)))
+                        pairs[count, 0], pairs[count, 1], pairs[count, 2] = j, i, overlap
+                        pairs[count, 3], pairs[count, 4] = shared, united
                         count += 1
                         has_large |= count_pair(connected, i, j)
-    return found[:count].copy(), n_candidates
+    return pairs[:count].copy(), n_candidates
 
 
 @compiled

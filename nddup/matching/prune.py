@@ -124,10 +124,10 @@ def number_shared(sketches: Ragged, possible: NDArray[np.bool_], each: Each) -> 
     ends = _count_groups(sketches.offsets, sketches.values, possible, groups)
     place_type = np.uint32 if total <= 1 << 32 else np.int64
     count = n_shared = 0
-    for some in pieces_of(np.diff(ends), ROUND):
-        bounds = ends[some.start : some.stop + 1] - ends[some.start]
+    for piece in pieces_of(np.diff(ends), ROUND):
+        bounds = ends[piece.start : piece.stop + 1] - ends[piece.start]
         places, ids = np.empty(bounds[-1], place_type), np.empty(bounds[-1], np.uint64)
-        gather = partial(_gather, sketches, possible, groups, some.start, bounds, places, ids)
+        gather = partial(_gather, sketches, possible, groups, piece.start, bounds, places, ids)
         middle = int(np.searchsorted(bounds, bounds[-1] // 2))
         for _ in each(gather, [(0, middle), (middle, len(bounds) - 1)]):  # each is a pass over all ids
             pass

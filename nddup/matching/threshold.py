@@ -95,18 +95,19 @@ class Threshold:
         """
         if self.exact is None:
             return self.bounds(totals)
-        own, where = np.unique(totals.astype(np.int64), return_inverse=True)
-        low = own if side == "larger" else -(-own * self.exact.numerator // self.exact.denominator)
-        high = own if side == "smaller" else own * self.exact.denominator // self.exact.numerator
-        is_met = np.ones(len(own), np.bool_)
+        own_totals, where = np.unique(totals.astype(np.int64), return_inverse=True)
+        low = own_totals if side == "larger" else -(-own_totals * self.exact.numerator // self.exact.denominator)
+        high = own_totals if side == "smaller" else own_totals * self.exact.denominator // self.exact.numerator
+        is_met = np.ones(len(own_totals), np.bool_)
         if partners is not None:
             others = np.append(np.unique(partners.astype(np.int64)), 0)
             first, end = np.searchsorted(others[:-1], low), np.searchsorted(others[:-1], high, "right")
             is_met, low, high = first < end, others[first], others[end - 1]
 
         # What is needed rises with the partner's total until both s and the own total are passed, then falls.
-        least = np.where(is_met, _least_of_two(own, low, high, self.rule), own + 1)
-        needs: NDArray[np.int32] = np.maximum(least, self.bounds(np.minimum(own, self.size)))[where].astype(np.int32)
+        least = np.where(is_met, _least_of_two(own_totals, low, high, self.rule), own_totals + 1)
+        bounds = self.bounds(np.minimum(own_totals, self.size))
+        needs: NDArray[np.int32] = np.maximum(least, bounds)[where].astype(np.int32)
         return needs
 
     def prune_bounds(self, totals: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -116,10 +116,10 @@ class Problems:
         of_nodes = self.bounds[nodes], self.edges[edges], self.ranks[nodes], self.leads[nodes]
         return Problem(take_rows(self.sketches, self.rows[nodes]), *of_nodes, bool(self.by_leaders[index]))
 
-    def mine(self, some: NDArray[np.int64], rule: "MiningRule") -> Iterator[pa.RecordBatch]:
+    def mine(self, places: NDArray[np.int64], rule: "MiningRule") -> Iterator[pa.RecordBatch]:
         """Yield SETS of some components: `find_sets` of each."""
-        found = ((one, find_sets(self.component(one), **rule._asdict())) for one in some.tolist())
-        return list_sets((int(self.ordinals[one]), sets) for one, sets in found)
+        itemsets = ((one, find_sets(self.component(one), **rule._asdict())) for one in places.tolist())
+        return list_sets((int(self.ordinals[one]), sets) for one, sets in itemsets)
 
 
 @dataclass(frozen=True)
@@ -186,11 +186,11 @@ def find_sets(problem: Problem, *, threshold: Threshold, mode: str, budget: Budg
         return Itemsets(starts, members, intersect(problem.sketches, members, starts)[0], mode)
 
     # Not all pairs of a component given by leaders are known, so its maximal sets cannot be found.
-    found = None if problem.by_leaders else _list_maximal(problem, mode, budget)
-    if found is None:
-        found = _follow(problem, threshold, budget)
-    in_none = np.setdiff1d(np.arange(len(problem.bounds)), found.members)
-    return with_lone(found, problem.sketches, in_none, budget.min_support)
+    sets = None if problem.by_leaders else _list_maximal(problem, mode, budget)
+    if sets is None:
+        sets = _follow(problem, threshold, budget)
+    in_none = np.setdiff1d(np.arange(len(problem.bounds)), sets.members)
+    return with_lone(sets, problem.sketches, in_none, budget.min_support)
 
 
 def _whole(problem: Problem) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -223,8 +223,8 @@ class PlacedShare(NamedTuple):
 
     def find(self, find: "Find") -> Itemsets | None:
         """Return the sets of the share, whose members are positions in the component."""
-        found = find(self.share)
-        return found and replace(found, members=self.positions[found.members].astype(np.int32))
+        sets = find(self.share)
+        return sets and replace(sets, members=self.positions[sets.members].astype(np.int32))
 
 
 def share_steps(mode: str, budget: Budget) -> dict[str, Find]:
@@ -243,8 +243,8 @@ def share_steps(mode: str, budget: Budget) -> dict[str, Find]:
 def mine_part(share: Share, *, budget: Budget) -> Itemsets | None:
     """Find the sets of a share, each once in all shares of the component; None where they pass the share's budget."""
     limits = budget.of(len(share.pivots))
-    found = mine_share(*share.arrays(), share.pivots, min_support=budget.min_support, **limits)
-    return found and _with_lone_pivots(found, share, budget.min_support)
+    sets = mine_share(*share.arrays(), share.pivots, min_support=budget.min_support, **limits)
+    return sets and _with_lone_pivots(sets, share, budget.min_support)
 
 
 def cover_part(share: Share, *, budget: Budget, times: int) -> Itemsets | None:
@@ -253,11 +253,11 @@ def cover_part(share: Share, *, budget: Budget, times: int) -> Itemsets | None:
     Two shares may find the same set.
     """
     limits = budget.of(len(share.pivots), times)
-    found = cover_component(*share.arrays(), pivots=share.pivots, min_support=budget.min_support, **limits)
-    return found and _with_lone_pivots(found, share, budget.min_support)
+    sets = cover_component(*share.arrays(), pivots=share.pivots, min_support=budget.min_support, **limits)
+    return sets and _with_lone_pivots(sets, share, budget.min_support)
 
 
-def with_lone(found: Itemsets, sketches: Ragged, in_none: NDArray[np.int64], min_support: int) -> Itemsets:
+def with_lone(sets: Itemsets, sketches: Ragged, in_none: NDArray[np.int64], min_support: int) -> Itemsets:
     """Return the sets and, under a least support, those of one sketch: of the sketches in no set that have as many ids.
 
     Args:
@@ -267,21 +267,21 @@ def with_lone(found: Itemsets, sketches: Ragged, in_none: NDArray[np.int64], min
     sizes = np.diff(sketches.offsets)[in_none]
     lone, supports = in_none[sizes >= min_support], sizes[sizes >= min_support]
     if not min_support or not len(lone):
-        return found
+        return sets
     return Itemsets(
-        np.concatenate([found.offsets, found.offsets[-1] + 1 + np.arange(len(lone))]),
-        np.concatenate([found.members, lone.astype(np.int32)]),
-        np.concatenate([found.supports, supports.astype(np.int32)]),
-        found.coverage,
+        np.concatenate([sets.offsets, sets.offsets[-1] + 1 + np.arange(len(lone))]),
+        np.concatenate([sets.members, lone.astype(np.int32)]),
+        np.concatenate([sets.supports, supports.astype(np.int32)]),
+        sets.coverage,
     )
 
 
-def _with_lone_pivots(found: Itemsets, share: Share, min_support: int) -> Itemsets:
+def _with_lone_pivots(sets: Itemsets, share: Share, min_support: int) -> Itemsets:
     """Add the sets of one pivot. A set with it may be in another share, so its pairs decide: none has the support."""
     if not min_support:
-        return found
+        return sets
     enough = share.edges[count_shared(share.sketches, share.edges) >= min_support]
-    return with_lone(found, share.sketches, np.setdiff1d(share.pivots, enough), min_support)
+    return with_lone(sets, share.sketches, np.setdiff1d(share.pivots, enough), min_support)
 
 
 def _follow(problem: Problem, threshold: Threshold, budget: Budget) -> Itemsets:
@@ -297,14 +297,14 @@ def _list_maximal(problem: Problem, mode: str, budget: Budget) -> Itemsets | Non
         return cover_component(*arrays, min_support=budget.min_support, **limits)
 
     # `mine_component` itself adds the share of each sketch to the first two budgets.
-    found = mine_component(
+    sets = mine_component(
         *arrays,
         max_sets=budget.max_sets,
         max_members=budget.max_members,
         min_support=budget.min_support,
         max_nodes=budget.max_nodes + 100 * len(problem.bounds),
     )
-    return None if found.coverage == "documents" else found
+    return None if sets.coverage == "documents" else sets
 
 
 def intersect(
@@ -351,30 +351,30 @@ def _intersect(
     return counts, common
 
 
-def list_sets(found: Iterable[tuple[int, Itemsets]]) -> Iterator[pa.RecordBatch]:
+def list_sets(components: Iterable[tuple[int, Itemsets]]) -> Iterator[pa.RecordBatch]:
     """Yield SETS of components in few batches: one each would cost more than mining a small component.
 
     Args:
-        found: the number of each component and its sets, whose members are positions in it.
+        components: the number of each component and its sets, whose members are positions in it.
     """
-    held: list[tuple[int, Itemsets]] = []
+    batch: list[tuple[int, Itemsets]] = []
     members = 0
-    for ordinal, sets in found:
-        held.append((ordinal, sets))
+    for ordinal, sets in components:
+        batch.append((ordinal, sets))
         members += len(sets.members)
         if members >= MEMBERS_PER_BATCH:
-            yield from _lay_out(held)
-            held, members = [], 0
-    yield from _lay_out(held)
+            yield from _lay_out(batch)
+            batch, members = [], 0
+    yield from _lay_out(batch)
 
 
-def _lay_out(held: list[tuple[int, Itemsets]]) -> Iterator[pa.RecordBatch]:
-    counts = [len(found.supports) for _, found in held]
-    members = [np.empty(0, np.int32), *(found.members.astype(np.int32, copy=False) for _, found in held)]
-    sizes = [np.empty(0, np.int64), *(np.diff(found.offsets) for _, found in held)]
-    supports = [np.empty(0, np.int32), *(found.supports for _, found in held)]
-    coverages = np.repeat(np.array([found.coverage for _, found in held], object), counts)
-    ordinals = np.repeat(np.array([ordinal for ordinal, _ in held], np.int64), counts)
+def _lay_out(batch: list[tuple[int, Itemsets]]) -> Iterator[pa.RecordBatch]:
+    counts = [len(sets.supports) for _, sets in batch]
+    members = [np.empty(0, np.int32), *(sets.members.astype(np.int32, copy=False) for _, sets in batch)]
+    sizes = [np.empty(0, np.int64), *(np.diff(sets.offsets) for _, sets in batch)]
+    supports = [np.empty(0, np.int32), *(sets.supports for _, sets in batch)]
+    coverages = np.repeat(np.array([sets.coverage for _, sets in batch], object), counts)
+    ordinals = np.repeat(np.array([ordinal for ordinal, _ in batch], np.int64), counts)
 
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
     lists = lists_of(offsets, pa.array(np.concatenate(members)), VALUES_PER_BATCH)

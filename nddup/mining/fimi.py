@@ -251,8 +251,8 @@ def read_fimi(path: Path) -> FimiContext:
     items, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
     for block in cut_blocks(path):
         lexicon = make_room(lexicon, len(block))
-        held, finished = split_block(np.frombuffer(block, np.uint8), lexicon)
-        items.append(held)
+        block_items, finished = split_block(np.frombuffer(block, np.uint8), lexicon)
+        items.append(block_items)
         lengths.append(finished)
     if lexicon.counts[IN_LINE] > 0:  # the last line may lack its line feed
         lengths.append(lexicon.counts[IN_LINE:])
@@ -286,15 +286,15 @@ def cut_blocks(path: Path) -> Iterator[bytes]:
             # The bytes after the last white space may be part of an item: they wait for the next block.
             if is_start and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise ValueError("a text in UTF-16; expected ASCII or UTF-8")
-            held = data.removeprefix(codecs.BOM_UTF8) if is_start else rest + data
+            block = data.removeprefix(codecs.BOM_UTF8) if is_start else rest + data
             is_start = False
-            if not held:
+            if not block:
                 break
-            cut = len(held.rstrip(NOT_BLANK)) if held[-1:] not in BLANKS else len(held)
-            if len(held) - cut > BLOCK:
+            cut = len(block.rstrip(NOT_BLANK)) if block[-1:] not in BLANKS else len(block)
+            if len(block) - cut > BLOCK:
                 raise ValueError(f"an item of more than {BLOCK:,} bytes: not a file of transactions")
-            yield held[:cut]
-            rest = held[cut:]
+            yield block[:cut]
+            rest = block[cut:]
         yield rest
 
 

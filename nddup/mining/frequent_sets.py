@@ -83,36 +83,36 @@ def mine_closed(component: Component, least: int, limits: SearchLimits) -> Found
         Uno, Kiyomi, Arimura 2004, LCM ver. 2 (each closed set once, from its own closure).
     """
     lookup = make_lookup(component)
-    found = empty_found()
+    sets = empty_found()
     for pivot in range(component.bounds.size):
         neighbourhood = visit_neighbourhood(component, pivot, lookup)
         later = np.empty(neighbourhood.neighbours.size, np.uint64)
         write_row(neighbourhood, find_later(component, pivot), later)
-        found = search_closed(neighbourhood, later, least, found, limits)
-        if is_past(found.counts, limits):
+        sets = search_closed(neighbourhood, later, least, sets, limits)
+        if is_past(sets.counts, limits):
             break
-    return found
+    return sets
 
 
 @compiled
 def search_closed(
-    neighbourhood: Neighbourhood, later: Bits, least: int, found: FoundSets, limits: SearchLimits
+    neighbourhood: Neighbourhood, later: Bits, least: int, sets: FoundSets, limits: SearchLimits
 ) -> FoundSets:
     """Add every closed set whose first member is the pivot; stop soon after a limit is passed."""
     scratch = make_scratch(neighbourhood)
     stack = make_stack(neighbourhood, later, least, scratch)
-    found = close(neighbourhood, node_at(stack, 0), found, scratch)
+    sets = close(neighbourhood, node_at(stack, 0), sets, scratch)
     depth = 0
-    while depth >= 0 and not is_past(found.counts, limits):
+    while depth >= 0 and not is_past(sets.counts, limits):
         above = depth
         stack, depth = step(neighbourhood, stack, depth, scratch)
         if depth > above:
-            found = close(neighbourhood, node_at(stack, depth), found, scratch)
-    return found
+            sets = close(neighbourhood, node_at(stack, depth), sets, scratch)
+    return sets
 
 
 @compiled
-def close(neighbourhood: Neighbourhood, node: Node, found: FoundSets, scratch: Scratch) -> FoundSets:
+def close(neighbourhood: Neighbourhood, node: Node, sets: FoundSets, scratch: Scratch) -> FoundSets:
     """Add the closure of a node, unless it was found before, and branch on all remaining candidates."""
     support = count_all(node.common)
     keep_outside(node.branches, node.branches)
@@ -120,7 +120,7 @@ def close(neighbourhood: Neighbourhood, node: Node, found: FoundSets, scratch: S
     # A rejecter in all common transactions is in the closure, which was found at that rejecter.
     for i in range(list_slots(node.rejecters, scratch.slots)):
         if scratch.kept[scratch.slots[i]] == support:
-            return found
+            return sets
 
     # A candidate in all common transactions belongs to the closure; the others are branches.
     for i in range(list_slots(node.candidates, scratch.slots)):
@@ -130,7 +130,7 @@ def close(neighbourhood: Neighbourhood, node: Node, found: FoundSets, scratch: S
             remove_slot(node.candidates, slot)
         else:
             add_slot(node.branches, slot)
-    return add_found(found, neighbourhood, node.members, support, scratch.slots)
+    return add_found(sets, neighbourhood, node.members, support, scratch.slots)
 
 
 def find_pairs(
@@ -344,14 +344,14 @@ def mine_context(
     component = relate_rows(take_rows(rows, np.unique(groups, return_index=True)[1]), support)
     limits = SearchLimits(limit, NO_LIMIT, NO_LIMIT)
     if closed:
-        found = expand_groups(mine_closed(component, support, limits), groups, rows.items)
-        found = drop_root(found, context.offsets.size - 1)
+        sets = expand_groups(mine_closed(component, support, limits), groups, rows.items)
+        sets = drop_root(sets, context.offsets.size - 1)
     else:
-        found = add_lone_rows(mine_pivots(component, np.arange(n_groups), support, limits), component)
-        found = expand_groups(found, groups, rows.items)
+        sets = add_lone_rows(mine_pivots(component, np.arange(n_groups), support, limits), component)
+        sets = expand_groups(sets, groups, rows.items)
 
     unpaired = np.setdiff1d(np.flatnonzero(counts >= support), rows.items).astype(np.int32)
-    return choose_sets(found, unpaired, counts, min_size, limit)
+    return choose_sets(sets, unpaired, counts, min_size, limit)
 
 
 def list_rows(context: Context, is_frequent: NDArray[np.bool_], support: int, *, shortest: int) -> ItemRows:
@@ -372,33 +372,33 @@ def relate_rows(rows: ItemRows, least: int) -> Component:
     return make_component(rows.offsets, rows.transactions, rows.n_transactions, np.full(m, least, np.int32), edges)
 
 
-def add_lone_rows(found: FoundSets, component: Component) -> FoundSets:
+def add_lone_rows(sets: FoundSets, component: Component) -> FoundSets:
     """Add the rows without a neighbour to the maximal sets; each stands for one item, or for several equal ones."""
-    n_sets, n_rows = int(found.counts[SETS]), int(found.counts[ROWS])
+    n_sets, n_rows = int(sets.counts[SETS]), int(sets.counts[ROWS])
     lone = np.flatnonzero(np.diff(component.word_offsets) == 0)
     supports = np.diff(component.feature_offsets)[lone]
     return FoundSets(
-        np.append(found.ends[:n_sets], n_rows + 1 + np.arange(lone.size)),
-        np.append(found.members[:n_rows], lone.astype(np.int32)),
-        np.append(found.supports[:n_sets], supports.astype(np.int32)),
-        np.array([n_sets + lone.size, n_rows + lone.size, found.counts[WORK]]),
+        np.append(sets.ends[:n_sets], n_rows + 1 + np.arange(lone.size)),
+        np.append(sets.members[:n_rows], lone.astype(np.int32)),
+        np.append(sets.supports[:n_sets], supports.astype(np.int32)),
+        np.array([n_sets + lone.size, n_rows + lone.size, sets.counts[WORK]]),
     )
 
 
-def expand_groups(found: FoundSets, groups: NDArray[np.int64], items: NDArray[np.int32]) -> FoundSets:
+def expand_groups(sets: FoundSets, groups: NDArray[np.int64], items: NDArray[np.int32]) -> FoundSets:
     """
     Replace every member, a group of equal rows, by the items of the group.
 
     Args:
-        found: sets of group numbers.
+        sets: sets of group numbers.
         groups: shape (n,), the group of each item.
         items: shape (n,), the items.
 
     Returns:
         The same sets of items, in the same order, each ascending.
     """
-    n_sets, n_rows = int(found.counts[SETS]), int(found.counts[ROWS])
-    members, ends = found.members[:n_rows], found.ends[:n_sets]
+    n_sets, n_rows = int(sets.counts[SETS]), int(sets.counts[ROWS])
+    members, ends = sets.members[:n_rows], sets.ends[:n_sets]
 
     sizes = np.bincount(groups)
     starts = np.concatenate(([0], np.cumsum(sizes)))
@@ -409,29 +409,29 @@ def expand_groups(found: FoundSets, groups: NDArray[np.int64], items: NDArray[np
 
     owners = np.repeat(np.arange(n_sets), np.diff(offsets[ends], prepend=0))
     in_order = expanded[np.lexsort((expanded, owners))].astype(np.int32)
-    return FoundSets(offsets[ends], in_order, found.supports[:n_sets], np.array([n_sets, in_order.size, 0]))
+    return FoundSets(offsets[ends], in_order, sets.supports[:n_sets], np.array([n_sets, in_order.size, 0]))
 
 
-def drop_root(found: FoundSets, n_transactions: int) -> FoundSets:
+def drop_root(sets: FoundSets, n_transactions: int) -> FoundSets:
     """Remove the set of the items that every transaction holds, unless it is the only set found.
 
     It is the closure of the empty set, and all other closed sets contain it.
     """
-    n_sets = int(found.counts[SETS])
-    sizes = np.diff(found.ends, prepend=0)
-    stays = (found.supports < n_transactions) | (n_sets == 1)
-    members = found.members[np.repeat(stays, sizes)]
+    n_sets = int(sets.counts[SETS])
+    sizes = np.diff(sets.ends, prepend=0)
+    stays = (sets.supports < n_transactions) | (n_sets == 1)
+    members = sets.members[np.repeat(stays, sizes)]
     ends = np.cumsum(sizes[stays])
-    return FoundSets(ends, members, found.supports[stays], np.array([ends.size, members.size, 0]))
+    return FoundSets(ends, members, sets.supports[stays], np.array([ends.size, members.size, 0]))
 
 
 def choose_sets(
-    found: FoundSets, unpaired: NDArray[np.int32], counts: NDArray[np.int64], min_size: int, limit: int
+    sets: FoundSets, unpaired: NDArray[np.int32], counts: NDArray[np.int64], min_size: int, limit: int
 ) -> Mined:
     """Add the frequent items that are in no pair, drop the sets that are past the limit or too small, sort the rest."""
-    sizes = np.append(np.diff(found.ends, prepend=0), np.ones(unpaired.size, np.int64))
-    members = np.append(found.members, unpaired)
-    supports = np.append(found.supports, counts[unpaired]).astype(np.int32)
+    sizes = np.append(np.diff(sets.ends, prepend=0), np.ones(unpaired.size, np.int64))
+    members = np.append(sets.members, unpaired)
+    supports = np.append(sets.supports, counts[unpaired]).astype(np.int32)
 
     first = np.cumsum(sizes) - sizes
     # The row of a single item may lack the transactions that hold no other frequent item.

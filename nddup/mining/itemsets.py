@@ -126,7 +126,7 @@ def begin(cover: Cover, neighbourhood: Neighbourhood, growing: GrowingSet, secon
 
 
 @compiled
-def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Written[np.uint64], found: FoundSets) -> FoundSets:
+def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Written[np.uint64], sets: FoundSets) -> FoundSets:
     """Add sets until each pair of the pivot with a document of `later`, a part of its row of the graph, is in one."""
     component, n_words = cover.component, neighbourhood.neighbours.size
     first = component.word_offsets[neighbourhood.pivot]
@@ -151,28 +151,28 @@ def cover_seed(cover: Cover, neighbourhood: Neighbourhood, later: Written[np.uin
         begin(cover, neighbourhood, growing, second)
         tau = extend(cover, neighbourhood, open_pairs, tau, growing, slots)
         extend(cover, neighbourhood, neighbourhood.neighbours, tau, growing, slots)
-        found = add_found(found, neighbourhood, growing.members, count_all(growing.joint), slots)
-        found.counts[WORK] += n_words + ((count_all(growing.members) * neighbourhood.row.size) >> 9)
-        if is_past(found.counts, cover.limits):
+        sets = add_found(sets, neighbourhood, growing.members, count_all(growing.joint), slots)
+        sets.counts[WORK] += n_words + ((count_all(growing.members) * neighbourhood.row.size) >> 9)
+        if is_past(sets.counts, cover.limits):
             break
 
-        mark_covered(component, found, cover.uncovered)
+        mark_covered(component, sets, cover.uncovered)
         keep_common(later, cover.uncovered[first : first + later.size])
         write_row(neighbourhood, later, open_pairs)
-    return found
+    return sets
 
 
 @compiled
-def mark_covered(component: Component, found: FoundSets, uncovered: Written[np.uint64]) -> None:
+def mark_covered(component: Component, sets: FoundSets, uncovered: Written[np.uint64]) -> None:
     """Clear all pairs inside the set found last from `uncovered`."""
-    last = found.counts[SETS] - 1
-    start = found.ends[last - 1] if last > 0 else 0
+    last = sets.counts[SETS] - 1
+    start = sets.ends[last - 1] if last > 0 else 0
     inside = np.zeros((component.bounds.size + 63) >> 6, np.uint64)
-    for i in range(start, found.ends[last]):
-        add_slot(inside, int(found.members[i]))
+    for i in range(start, sets.ends[last]):
+        add_slot(inside, int(sets.members[i]))
 
-    for i in range(start, found.ends[last]):
-        document = found.members[i]
+    for i in range(start, sets.ends[last]):
+        document = sets.members[i]
         for j in range(component.word_offsets[document], component.word_offsets[document + 1]):
             uncovered[j] &= ~inside[component.words[j]]
 
@@ -203,7 +203,7 @@ def cover_pairs(component: Component, pivots: NDArray[np.int64], min_support: in
     """
     lookup = make_lookup(component)
     cover = Cover(component, lookup, component.word_bits.copy(), min_support, limits)
-    found = empty_found()
+    sets = empty_found()
     for pivot in pivots:
         later = find_later(component, pivot)
         first = component.word_offsets[pivot]
@@ -212,17 +212,17 @@ def cover_pairs(component: Component, pivots: NDArray[np.int64], min_support: in
             continue
 
         # The work is counted before it is done: one neighbourhood may cost more than all earlier ones together.
-        found.counts[WORK] += count_visit(component, pivot)
-        if is_past(found.counts, limits):
+        sets.counts[WORK] += count_visit(component, pivot)
+        if is_past(sets.counts, limits):
             break
 
         neighbourhood = look_around(component, pivot, lookup)
         begin_near(component, neighbourhood, lookup)
-        found = cover_seed(cover, neighbourhood, later, found)
+        sets = cover_seed(cover, neighbourhood, later, sets)
         end_near(component, neighbourhood, lookup)
-        if is_past(found.counts, limits):
+        if is_past(sets.counts, limits):
             break
-    return found
+    return sets
 
 
 @dataclass(frozen=True)
@@ -302,14 +302,14 @@ def mine_component(
         2_000_000 + 100 * m if max_nodes is None else max_nodes,
     )
 
-    found = mine_pivots(component, np.arange(m), min_support, limits)
-    if not is_past(found.counts, limits):
-        return sort_canonically(found, "all")
+    sets = mine_pivots(component, np.arange(m), min_support, limits)
+    if not is_past(sets.counts, limits):
+        return sort_canonically(sets, "all")
 
     limits = SearchLimits(COVER_SHARE * limits.sets, COVER_SHARE * limits.rows, COVER_SHARE * limits.work)
-    found = cover_pairs(component, np.arange(m), min_support, limits)
-    if not is_past(found.counts, limits):
-        return sort_canonically(found, "pairs")
+    sets = cover_pairs(component, np.arange(m), min_support, limits)
+    if not is_past(sets.counts, limits):
+        return sort_canonically(sets, "pairs")
 
     return Itemsets(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32), "documents")
 
@@ -352,8 +352,8 @@ def mine_share(
     """
     component = gather_component(feature_offsets, features, bounds, edges)
     limits = SearchLimits(max_sets, max_members, max_nodes)
-    found = mine_pivots(component, np.unique(pivots).astype(np.int64), min_support, limits)
-    return None if is_past(found.counts, limits) else sort_canonically(found, "all")
+    sets = mine_pivots(component, np.unique(pivots).astype(np.int64), min_support, limits)
+    return None if is_past(sets.counts, limits) else sort_canonically(sets, "all")
 
 
 def cover_component(
@@ -392,8 +392,8 @@ def cover_component(
     component = gather_component(feature_offsets, features, bounds, edges)
     limits = SearchLimits(max_sets, max_members, max_nodes)
     seeds = np.arange(bounds.size) if pivots is None else np.unique(pivots).astype(np.int64)
-    found = cover_pairs(component, seeds, min_support, limits)
-    return None if is_past(found.counts, limits) else sort_canonically(found, "pairs")
+    sets = cover_pairs(component, seeds, min_support, limits)
+    return None if is_past(sets.counts, limits) else sort_canonically(sets, "pairs")
 
 
 def gather_component(
@@ -418,10 +418,10 @@ def gather_component(
     return make_component(feature_offsets, numbers, n_features, bounds, pairs)
 
 
-def sort_canonically(found: FoundSets, coverage: str) -> Itemsets:
+def sort_canonically(sets: FoundSets, coverage: str) -> Itemsets:
     """Order sets lexicographically by their members."""
-    n_sets, n_rows = int(found.counts[SETS]), int(found.counts[ROWS])
-    ends, members = found.ends[:n_sets], found.members[:n_rows]
+    n_sets, n_rows = int(sets.counts[SETS]), int(sets.counts[ROWS])
+    ends, members = sets.ends[:n_sets], sets.members[:n_rows]
     starts = np.concatenate((np.zeros(1, np.int64), ends))[:-1]
 
     # Big-endian numbers compare as bytes the way they compare as numbers.
@@ -432,7 +432,7 @@ def sort_canonically(found: FoundSets, coverage: str) -> Itemsets:
     sizes = (ends - starts)[order]
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     rows = np.repeat(starts[order] - offsets[:-1], sizes) + np.arange(n_rows)
-    return Itemsets(offsets, members[rows], found.supports[:n_sets][order], coverage)
+    return Itemsets(offsets, members[rows], sets.supports[:n_sets][order], coverage)
 
 
 def keep_maximal(

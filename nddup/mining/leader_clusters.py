@@ -282,11 +282,11 @@ def is_listed_with_all(pairs: Ragged, clusters: Clusters, at: int, documents: ND
     """Tell whether the list has the i-th follower as a near-duplicate of every follower in a cluster."""
     if clusters.counts[at] > CHECKED:
         return False
-    own = pairs.values[pairs.offsets[documents[i]] : pairs.offsets[documents[i] + 1]]
+    partners = pairs.values[pairs.offsets[documents[i]] : pairs.offsets[documents[i] + 1]]
     for n in range(clusters.counts[at]):
         other = np.uint64(documents[clusters.members[at, n]])
-        place = np.searchsorted(own, other)
-        if place == own.size or own[place] != other:
+        place = np.searchsorted(partners, other)
+        if place == partners.size or partners[place] != other:
             return False
     return True
 

@@ -229,7 +229,7 @@ def compare_with(
     Returns rows of document, other one, overlap, and the two parts of the resemblance, as they meet; shape (p, 5).
     """
     prefixes = family.prefixes
-    found, count = np.empty((64, 5), np.int32), 0
+    pairs, count = np.empty((64, 5), np.int32), 0
     for document in documents:
         met[document] = document
         for at in range(prefixes.offsets[document], prefixes.offsets[document + 1]):
@@ -245,9 +245,9 @@ def compare_with(
                 overlap, shared, united = compare(family, int(document), other)
                 if overlap < 0:
                     continue
-                if count == len(found):
-                    found = np.concatenate((found, np.empty_like(found)))
-                found[count, 0], found[count, 1], found[count, 2] = document, other, overlap
-                found[count, 3], found[count, 4] = shared, united
+                if count == len(pairs):
+                    pairs = np.concatenate((pairs, np.empty_like(pairs)))
+                pairs[count, 0], pairs[count, 1], pairs[count, 2] = document, other, overlap
+                pairs[count, 3], pairs[count, 4] = shared, united
                 count += 1
-    return found[:count].copy()
+    return pairs[:count].copy()

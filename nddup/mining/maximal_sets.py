@@ -66,31 +66,31 @@ def empty_found() -> FoundSets:
 
 
 @compiled
-def make_room(found: FoundSets, size: int) -> FoundSets:
+def make_room(sets: FoundSets, size: int) -> FoundSets:
     """Return the same sets with room for one more of `size` members; full arrays are at least doubled."""
-    ends, members, supports, counts = found
+    ends, members, supports, counts = sets
     if counts[SETS] == ends.size:
-        ends = np.empty(2 * found.ends.size, np.int64)
-        supports = np.empty(2 * found.ends.size, np.int32)
+        ends = np.empty(2 * sets.ends.size, np.int64)
+        supports = np.empty(2 * sets.ends.size, np.int32)
         for i in range(counts[SETS]):
-            ends[i] = found.ends[i]
-            supports[i] = found.supports[i]
+            ends[i] = sets.ends[i]
+            supports[i] = sets.supports[i]
 
     if counts[ROWS] + size > members.size:
-        members = np.empty(2 * (found.members.size + size), np.int32)
+        members = np.empty(2 * (sets.members.size + size), np.int32)
         for i in range(counts[ROWS]):
-            members[i] = found.members[i]
+            members[i] = sets.members[i]
     return FoundSets(ends, members, supports, counts)
 
 
 @compiled
 def add_found(
-    found: FoundSets, neighbourhood: Neighbourhood, members: Bits, support: int, slots: Written[np.int64]
+    sets: FoundSets, neighbourhood: Neighbourhood, members: Bits, support: int, slots: Written[np.int64]
 ) -> FoundSets:
     """Add the pivot and `members` as one set, ascending; return the sets, maybe in new arrays. `slots` is scratch."""
     size = list_slots(members, slots)
-    found = make_room(found, size + 1)
-    ends, rows, supports, counts = found
+    sets = make_room(sets, size + 1)
+    ends, rows, supports, counts = sets
 
     # Slots ascend by document; the pivot, which has no slot, goes before the first greater document.
     at = counts[ROWS]
@@ -111,7 +111,7 @@ def add_found(
     ends[counts[SETS]] = at
     supports[counts[SETS]] = support
     counts[SETS] += 1
-    return found
+    return sets
 
 
 @compiled
@@ -431,69 +431,69 @@ def is_rejected(neighbourhood: Neighbourhood, node: Node, tau: int, scratch: Scr
 
 
 @compiled
-def expand(neighbourhood: Neighbourhood, node: Node, tau: int, found: FoundSets, scratch: Scratch) -> FoundSets:
+def expand(neighbourhood: Neighbourhood, node: Node, tau: int, sets: FoundSets, scratch: Scratch) -> FoundSets:
     """Choose what to branch on below a node, and add the accepted set if it is maximal.
 
     The node uses dominance or acceptance, whichever leaves fewer branches.
     """
     fewest = find_dominant(neighbourhood, node, tau, node.branches, scratch)
     if fewest == 0:
-        return found
+        return sets
 
     # Acceptance leaves the candidates outside Q as branches. Where dominance leaves no more than that, it is used.
     tau = accept_greedily(neighbourhood, node, tau, scratch.left_out, scratch)
     if fewest <= count_all(scratch.left_out):
-        return found
+        return sets
 
     copy_bits(node.branches, scratch.left_out)
     if count_all(scratch.accepted) > 0 and not is_rejected(neighbourhood, node, tau, scratch):
-        return add_found(found, neighbourhood, scratch.accepted, count_all(scratch.joint), scratch.slots)
-    return found
+        return add_found(sets, neighbourhood, scratch.accepted, count_all(scratch.joint), scratch.slots)
+    return sets
 
 
 @compiled
 def search_pivot(
-    neighbourhood: Neighbourhood, later: Bits, pivot_bound: int, found: FoundSets, limits: SearchLimits
+    neighbourhood: Neighbourhood, later: Bits, pivot_bound: int, sets: FoundSets, limits: SearchLimits
 ) -> FoundSets:
     """Add every maximal set whose first member is the pivot; stop soon after a limit is passed."""
     scratch = make_scratch(neighbourhood)
     stack = make_stack(neighbourhood, later, pivot_bound, scratch)
-    found = expand(neighbourhood, node_at(stack, 0), pivot_bound, found, scratch)
+    sets = expand(neighbourhood, node_at(stack, 0), pivot_bound, sets, scratch)
     depth = 0
-    while depth >= 0 and not is_past(found.counts, limits):
+    while depth >= 0 and not is_past(sets.counts, limits):
         above = depth
         stack, depth = step(neighbourhood, stack, depth, scratch)
-        found.counts[WORK] += stack.width if depth >= above else 0
+        sets.counts[WORK] += stack.width if depth >= above else 0
         if depth > above:
-            found = expand(neighbourhood, node_at(stack, depth), stack.taus[depth], found, scratch)
-    return found
+            sets = expand(neighbourhood, node_at(stack, depth), stack.taus[depth], sets, scratch)
+    return sets
 
 
 @compiled
-def note_largest(found: FoundSets, first: int, largest: Written[np.int64]) -> None:
+def note_largest(sets: FoundSets, first: int, largest: Written[np.int64]) -> None:
     """Update `largest`, the number of the largest set that holds each document, with the sets from `first` on."""
-    for i in range(first, found.counts[SETS]):
-        start = found.ends[i - 1] if i > 0 else 0
-        for j in range(start, found.ends[i]):
-            best = largest[found.members[j]]
+    for i in range(first, sets.counts[SETS]):
+        start = sets.ends[i - 1] if i > 0 else 0
+        for j in range(start, sets.ends[i]):
+            best = largest[sets.members[j]]
             size = 0
             if best >= 0:
-                size = found.ends[best] - (found.ends[best - 1] if best > 0 else 0)
-            if found.ends[i] - start > size:
-                largest[found.members[j]] = i
+                size = sets.ends[best] - (sets.ends[best - 1] if best > 0 else 0)
+            if sets.ends[i] - start > size:
+                largest[sets.members[j]] = i
 
 
 @compiled
 def is_inside(
-    component: Component, pivot: int, later: Bits, found: FoundSets, which: int, seen: Written[np.int64]
+    component: Component, pivot: int, later: Bits, sets: FoundSets, which: int, seen: Written[np.int64]
 ) -> bool:
     """Tell whether set `which`, -1 for none, holds all neighbours after the pivot; `seen` marks documents by pivot."""
     if which < 0:
         return False
 
     # The mark is the pivot, so no mark has to be cleared.
-    for j in range(found.ends[which - 1] if which > 0 else 0, found.ends[which]):
-        seen[found.members[j]] = pivot
+    for j in range(sets.ends[which - 1] if which > 0 else 0, sets.ends[which]):
+        seen[sets.members[j]] = pivot
 
     scratch = np.empty(64, np.int64)
     first = component.word_offsets[pivot]
@@ -525,24 +525,24 @@ def mine_pivots(component: Component, pivots: NDArray[np.int64], min_support: in
     lookup = make_lookup(component)
     largest = np.full(component.bounds.size, -1, np.int64)  # by document, the largest set found that holds it
     seen = np.full(component.bounds.size, -1, np.int64)
-    found = empty_found()
+    sets = empty_found()
     for pivot in pivots:
         later = find_later(component, pivot)
-        if count_all(later) == 0 or is_inside(component, pivot, later, found, largest[pivot], seen):
+        if count_all(later) == 0 or is_inside(component, pivot, later, sets, largest[pivot], seen):
             continue
 
         # The work is counted before it is done: one neighbourhood may cost more than all earlier ones together.
-        found.counts[WORK] += count_visit(component, pivot)
-        if is_past(found.counts, limits):
+        sets.counts[WORK] += count_visit(component, pivot)
+        if is_past(sets.counts, limits):
             break
 
         neighbourhood = visit_neighbourhood(component, pivot, lookup)
         later_slots = np.empty(neighbourhood.neighbours.size, np.uint64)
         write_row(neighbourhood, later, later_slots)
 
-        before = found.counts[SETS]
-        found = search_pivot(neighbourhood, later_slots, max(min_support, component.bounds[pivot]), found, limits)
-        if is_past(found.counts, limits):
+        before = sets.counts[SETS]
+        sets = search_pivot(neighbourhood, later_slots, max(min_support, component.bounds[pivot]), sets, limits)
+        if is_past(sets.counts, limits):
             break
-        note_largest(found, before, largest)
-    return found
+        note_largest(sets, before, largest)
+    return sets

@@ -332,14 +332,14 @@ class Edges:
 
     def names(self) -> NDArray[np.int64]:
         """Return the distinct ends, ascending."""
-        found, held, waiting = np.empty(0, np.int64), 0, []
+        names, n_ends, waiting = np.empty(0, np.int64), 0, []
         for piece in (piece for pieces in self._pieces for piece in pieces):
             waiting.append(piece)
-            held += len(piece)
+            n_ends += len(piece)
             # Wait for at least as many new ends as names, or each batch would sort all names again.
-            if held >= max(MERGED, len(found)):
-                found, held, waiting = _distinct([found, *waiting]), 0, []
-        return _distinct([found, *waiting])
+            if n_ends >= max(MERGED, len(names)):
+                names, n_ends, waiting = _distinct([names, *waiting]), 0, []
+        return _distinct([names, *waiting])
 
     def take_ends(self, names: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the ends of each edge as places among all `names`, which ascend, (e, 2); can be called only once."""

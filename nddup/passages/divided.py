@@ -168,8 +168,8 @@ def _count_excess(
     place[asked] = np.arange(len(asked))
     row = place[posted.rows]
     of, documents = row[row >= 0], posted.anchors.documents[row >= 0]
-    held = np.unique((of << 32) | documents)
-    of, documents = held >> 32, held & ((1 << 32) - 1)
+    pairs = np.unique((of << 32) | documents)
+    of, documents = pairs >> 32, pairs & ((1 << 32) - 1)
     groups = number_pairs(posted.posts.keys[asked[of]], documents.astype(np.uint64))
     several = np.bincount(groups)[groups] > 1
     of, groups = of[several], groups[several]
@@ -223,8 +223,8 @@ def place_windows(rows: Ragged, ranks: NDArray[np.int64], posted: Posted, verdic
     )
     follows = _link_places(rows.offsets, numbers, goes_on, places)
     by_rank = np.argsort(ranks)
-    found = np.minimum(np.searchsorted(ranks[by_rank], first_ranks), max(len(ranks) - 1, 0))
-    homes = by_rank[found] if len(ranks) else _NONE
+    positions = np.minimum(np.searchsorted(ranks[by_rank], first_ranks), max(len(ranks) - 1, 0))
+    homes = by_rank[positions] if len(ranks) else _NONE
     is_here = ranks[homes] == first_ranks
     firsts = np.where(is_here, rows.offsets[homes] + tokens, -1)
     return Windows(numbers, follows, places, documents, firsts, np.where(is_here, homes, -1).astype(np.int32))

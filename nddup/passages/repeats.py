@@ -214,7 +214,7 @@ def _list_anchors(  # noqa: C901 - one pass over the tokens
     """Write the anchors; return their number, at most one a token."""
     span = length - size + 1  # hashes in a window
     ring = np.empty(span, np.int64)  # places of hashes that may yet be smallest, ascending; their hashes ascend too
-    held = np.empty(span, np.uint64)
+    ring_hashes = np.empty(span, np.uint64)
     n_anchors = 0
     for document in range(len(offsets) - 1):
         start, end = offsets[document], offsets[document + 1]
@@ -237,12 +237,12 @@ def _list_anchors(  # noqa: C901 - one pass over the tokens
             while count:
                 tail = head + count - 1
                 tail = tail if tail < span else tail - span
-                if held[tail] < mixed:
+                if ring_hashes[tail] < mixed:
                     break
                 count -= 1
             tail = head + count
             tail = tail if tail < span else tail - span
-            ring[tail], held[tail] = at, mixed
+            ring[tail], ring_hashes[tail] = at, mixed
             count += 1
             window = at - span + 1
             if window < start:
@@ -250,7 +250,7 @@ def _list_anchors(  # noqa: C901 - one pass over the tokens
             if ring[head] != last:
                 if last >= 0:
                     ends[n_anchors - 1] = window
-                keys[n_anchors], documents[n_anchors], firsts[n_anchors] = held[head], document, window
+                keys[n_anchors], documents[n_anchors], firsts[n_anchors] = ring_hashes[head], document, window
                 last = ring[head]
                 n_anchors += 1
         ends[n_anchors - 1] = end - length + 1

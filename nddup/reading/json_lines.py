@@ -173,7 +173,7 @@ def read_lines(data: NDArray[np.uint8], ends: NDArray[np.int64], keys: Keys, max
 def find_ends(data: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return the places of the line ends, (n,). Cost: some 0.03 ns a byte of long lines."""
     ends = np.empty(data.size, np.int64)
-    found = 0
+    count = 0
     for start in range(0, data.size, LOOK):
         if start + LOOK <= data.size:
             nearest = np.uint8(255)  # without a branch, as in `_read_string`
@@ -182,9 +182,9 @@ def find_ends(data: NDArray[np.uint8]) -> NDArray[np.int64]:
             if nearest:
                 continue
         for at in range(start, min(start + LOOK, data.size)):
-            ends[found] = at
-            found += 1 if data[at] == FEED_BYTE else 0
-    return ends[:found].copy()
+            ends[count] = at
+            count += 1 if data[at] == FEED_BYTE else 0
+    return ends[:count].copy()
 
 
 def find_blank(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -258,7 +258,7 @@ def _read_lines(
     lines: tuple[NDArray[np.int64], NDArray[np.int64]],
     keys: tuple[NDArray[np.uint8], NDArray[np.int64]],
     is_plain: Written[np.bool_],
-    found: tuple[NDArray[np.uint8], NDArray[np.int32]],
+    columns: tuple[NDArray[np.uint8], NDArray[np.int32]],
 ) -> None:
     """Read the lines of which `is_plain` is set, and clear it for those that are odd.
 
@@ -267,11 +267,11 @@ def _read_lines(
         lines: where each begins and ends.
         keys: the names of text, id, URL, columns and titles one after another, and the length of each; -1 for none.
         is_plain: written.
-        found: written: the values of text, id, URL, c columns and title one after another, (c + 4, b), and where each
+        columns: written: the values of text, id, URL, c columns and title one after another, (c + 4, b), and where each
             line's begin, (c + 4, n + 1).
     """
     starts, ends = lines
-    out, offsets = found
+    out, offsets = columns
     tops = np.zeros(len(out), np.int64)
     for row in range(ends.size):
         if is_plain[row]:

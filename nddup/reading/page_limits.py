@@ -233,21 +233,21 @@ def is_too_costly(data: bytes) -> bool:
 
     page = np.frombuffer(data, np.uint8)
     attributes = most_attributes(page)
-    found = count_tags(page)
-    if attributes * max(found.roots, 1) > MAX_ATTRIBUTES or found.options > MAX_OPTIONS:
+    counts = count_tags(page)
+    if attributes * max(counts.roots, 1) > MAX_ATTRIBUTES or counts.options > MAX_OPTIONS:
         return True
 
     # The most that any order of these tags could do.
-    most = Open(found.tags * found.tags, found.formatting * found.tags, found.cells, len(data))
+    most = Open(counts.tags * counts.tags, counts.formatting * counts.tags, counts.cells, len(data))
     return _exceeds(most, attributes) and _exceeds(trace_elements(page), attributes)
 
 
-def _exceeds(found: Open, attributes: int) -> bool:
+def _exceeds(costs: Open, attributes: int) -> bool:
     return (
-        found.steps > MAX_STEPS
-        or found.reopened > MAX_REOPENED
-        or found.reopened * (1 + attributes) > MAX_PARTS
-        or found.moved * found.moved_bytes > MAX_MOVED
+        costs.steps > MAX_STEPS
+        or costs.reopened > MAX_REOPENED
+        or costs.reopened * (1 + attributes) > MAX_PARTS
+        or costs.moved * costs.moved_bytes > MAX_MOVED
     )
 
 
@@ -538,12 +538,12 @@ def _after_raw(data: Bytes, at: int, name: np.uint64) -> int:
     while at < len(data) - 1:
         if data[at] == ord("<"):
             is_end = data[at + 1] == ord("/")
-            found, _ = _name_at(data, at + 1 + is_end)
-            if is_end and found == name:
+            tag, _ = _name_at(data, at + 1 + is_end)
+            if is_end and tag == name:
                 return at
             if name == _SCRIPT:
                 is_hidden = is_hidden or (at + 3 < len(data) and data[at + 1] == ord("!") and data[at + 2] == ord("-"))
-                if is_hidden and not is_end and found == name:
+                if is_hidden and not is_end and tag == name:
                     return -1
         at += 1
     return len(data)

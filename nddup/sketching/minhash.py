@@ -323,12 +323,12 @@ def choose_bands(slots: int, threshold: float, *, weight_of_missed: float = 0.5)
     if not 0 <= weight_of_missed <= 1:
         raise ValueError(f"weight_of_missed must lie in [0, 1], got {weight_of_missed}")
 
-    found = (
+    choices = (
         ((1 - weight_of_missed) * (threshold - below) + weight_of_missed * above, bands, rows)
         for rows in range(1, slots + 1)
         for bands, (below, above) in enumerate(_missed_areas(slots // rows, rows, threshold), 1)
     )
-    _, bands, rows = min(found)
+    _, bands, rows = min(choices)
     return Bands(bands, rows)
 
 

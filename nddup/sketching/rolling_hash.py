@@ -136,9 +136,9 @@ def hash_tokens(
     Cost: some 2 ns per byte of English text; scratch of 2 bytes per byte, of which those that are used are touched.
     """
     room = folded_words(end - start)
-    held = np.empty(room + 3 * WAITING, np.uint64)
-    words = held[:room]
-    firsts, seconds, places = held[room : room + WAITING], held[room + WAITING : -WAITING], held[-WAITING:]
+    scratch = np.empty(room + 3 * WAITING, np.uint64)
+    words = scratch[:room]
+    firsts, seconds, places = scratch[room : room + WAITING], scratch[room + WAITING : -WAITING], scratch[-WAITING:]
     size = np.uint64(fold_text(data, start, end, table, True, words.view(np.uint8)))  # noqa: FBT003 - a kernel takes none
     n_tokens, waiting = 0, NONE
     base, before = NONE, NONE

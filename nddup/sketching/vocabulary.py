@@ -149,7 +149,7 @@ def number_words(
     bounds: NDArray[np.int64],
     table: NDArray[np.uint32],
     words: tuple[NDArray[np.uint64], NDArray[np.int32]],
-    found: Numbering,
+    numbering: Numbering,
     progress: Position,
 ) -> Position:
     """Number the tokens of texts; a word that is not in the table is added with the next number.
@@ -159,7 +159,7 @@ def number_words(
         bounds: (d + 1,).
         table: of `tokens.word_table`.
         words: a hash table: hashes of words, with a power of two slots; and their numbers, `FREE` in a free slot.
-        found: written.
+        numbering: written.
         progress: where to continue.
 
     Returns:
@@ -167,7 +167,7 @@ def number_words(
         call again.
     """
     keys, numbers = words
-    tokens, offsets, places, letters = found
+    tokens, offsets, places, letters = numbering
     shift = _home_shift(keys.size)
     written, count, spelt = progress.tokens, progress.words, progress.letters
     for d in range(progress.text, bounds.size - 1):
@@ -245,22 +245,22 @@ class Vocabulary:
         room = most_tokens(int(bounds[-1] - bounds[0])) + bounds.size  # the last token of a text needs no separator
         places = np.empty((self._keys.size // 2, 2), np.int64)
         letters = np.empty(8 * folded_words(int(bounds[-1] - bounds[0])), np.uint8)
-        found = Numbering(np.empty(room, np.int32), np.zeros(bounds.size, np.int64), places, letters)
+        numbering = Numbering(np.empty(room, np.int32), np.zeros(bounds.size, np.int64), places, letters)
         known = self._count
         progress = Position(0, 0, 0, known, 0)
         while True:
             words = self._keys, self._numbers
-            progress = Position(*number_words(data, bounds, self._table, words, found, progress))
+            progress = Position(*number_words(data, bounds, self._table, words, numbering, progress))
             if progress.text == bounds.size - 1:
                 break
             self._keys, self._numbers = grow_table(*words)
-            found = found._replace(places=np.concatenate([found.places, np.empty_like(found.places)]))
+            numbering = numbering._replace(places=np.concatenate([numbering.places, np.empty_like(numbering.places)]))
 
         self._count = progress.words
         if self._count > known:
-            raw = found.letters[: progress.letters].tobytes()
-            self._introduce([raw[low:high].decode() for low, high in found.places[known : self._count].tolist()])
-        return found.tokens[: found.offsets[-1]], found.offsets
+            raw = numbering.letters[: progress.letters].tobytes()
+            self._introduce([raw[low:high].decode() for low, high in numbering.places[known : self._count].tolist()])
+        return numbering.tokens[: numbering.offsets[-1]], numbering.offsets
 
 
 def pieces(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
@@ -270,13 +270,13 @@ def pieces(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[tuple[NDA
         >>> [b.tolist() for _, b in pieces(np.zeros(3 << 20, np.uint8), np.array([0, 9, 2 << 20, 3 << 20]))]
         [[0, 9], [9, 2097152], [2097152, 3145728]]
     """
-    found, first = [], 0
+    runs, first = [], 0
     while first < bounds.size - 1:
         last = int(np.searchsorted(bounds, bounds[first] + PIECE, side="right")) - 1
         last = max(last, first + 1)
-        found.append((data, bounds[first : last + 1]))
+        runs.append((data, bounds[first : last + 1]))
         first = last
-    return found
+    return runs
 
 
 class Terms:
@@ -323,12 +323,12 @@ class Terms:
 
     def __call__(self, words: list[str]) -> list[str]:
         """Return the term of each word, `NO_TERM` for a stop word. Cost: about a microsecond per word."""
-        found = [NO_TERM if word in self.stop_words else word for word in words]
+        terms = [NO_TERM if word in self.stop_words else word for word in words]
         for low, high, stemmer in self._stemmers:
-            own = [i for i, word in enumerate(found) if low <= word[:1] <= high]
-            for i, stem in zip(own, stemmer.stemWords([found[i] for i in own]), strict=True):
-                found[i] = stem
-        return found
+            places = [i for i, word in enumerate(terms) if low <= word[:1] <= high]
+            for i, stem in zip(places, stemmer.stemWords([terms[i] for i in places]), strict=True):
+                terms[i] = stem
+        return terms
 
 
 def versions_of_terms() -> str:
@@ -468,8 +468,8 @@ class TermCounts:
     def drain(self) -> list[Counted]:
         """Return all counts, in parts, and start again; a term may be in several parts."""
         self._put_aside()
-        found, self._aside = self._aside, []
-        return found
+        parts, self._aside = self._aside, []
+        return parts
 
     def _introduce(self, words: list[str]) -> None:
         """Number the terms of new words; a stop word gets -1."""

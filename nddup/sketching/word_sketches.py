@@ -66,11 +66,11 @@ class WordRule:
     @property
     def key(self) -> str:
         """The rule as a line. Sketches can be compared only if their keys and the terms of their lexicons are equal."""
-        own = {
+        settings = {
             "i-match": f" copies={self.copies} left_out={self.left_out} lexicon_seed={self.seed}",
             "keywords": f" letters={self.letters}",
         }
-        return self.lexicon.key + own.get(self.kind, "")
+        return self.lexicon.key + settings.get(self.kind, "")
 
 
 class WordSketcher:
@@ -113,8 +113,8 @@ class WordSketcher:
         """
         bounds = check_texts(data, offsets)
         parts = [self._sketch(*piece) for piece in pieces(data, bounds)]
-        sizes = np.concatenate([np.zeros((3, 1), np.int64), *(found for found, _ in parts)], axis=1)
-        ids = np.concatenate([np.empty(0, np.uint64), *(found for _, found in parts)])
+        sizes = np.concatenate([np.zeros((3, 1), np.int64), *(part_sizes for part_sizes, _ in parts)], axis=1)
+        ids = np.concatenate([np.empty(0, np.uint64), *(part_ids for _, part_ids in parts)])
         return Sketches(
             n_tokens=sizes[0, 1:].astype(np.int32),
             n_features=sizes[1, 1:].astype(np.int32),
@@ -136,12 +136,12 @@ class WordSketcher:
     def _introduce(self, words: list[str]) -> None:
         """Number the terms of new words; a stop word gets -1."""
         terms = self._terms(words)
-        found = [(place, term) for place, term in enumerate(terms) if term != NO_TERM]
-        ids = self._ids_of([term for _, term in found])
+        pairs = [(place, term) for place, term in enumerate(terms) if term != NO_TERM]
+        ids = self._ids_of([term for _, term in pairs])
         named = np.full(len(terms), -1, np.int32)
         numbers = self._number
         known = len(numbers)
-        named[[place for place, _ in found]] = [numbers.setdefault(value, len(numbers)) for value in ids.tolist()]
+        named[[place for place, _ in pairs]] = [numbers.setdefault(value, len(numbers)) for value in ids.tolist()]
 
         # The new terms are the last entries of the dictionary.
         new = np.array(list(islice(reversed(numbers), len(numbers) - known))[::-1], np.uint64)
@@ -161,8 +161,8 @@ class WordSketcher:
         if not self._lexicon.size:
             return np.zeros(ids.size, np.bool_)
         at = np.minimum(np.searchsorted(self._lexicon, ids), self._lexicon.size - 1)
-        found: NDArray[np.bool_] = self._lexicon[at] == ids
-        return found
+        is_listed: NDArray[np.bool_] = self._lexicon[at] == ids
+        return is_listed
 
 
 @lru_cache(maxsize=1)

@@ -134,11 +134,11 @@ def find_extensions(
     Cost: for each sketch and each set that begins with its first member, a step for each joint feature; where it holds
         enough of them, a merge a member, but each member once for neighbouring rows of one sketch.
     """
-    own, nodes = (batch.offsets, batch.ids), (sets.nodes.offsets, sets.nodes.ids)
+    rows, nodes = (batch.offsets, batch.ids), (sets.nodes.offsets, sets.nodes.ids)
     offsets, bounds = sets.joints.offsets, sets.bounds
     slots, features, numbers = sets.slots, sets.features, sets.numbers
     members, begun = sets.members, sets.begun
-    return _extend(*own, places, firsts, *nodes, *members, offsets, slots, features, numbers, bounds, *begun, rule)
+    return _extend(*rows, places, firsts, *nodes, *members, offsets, slots, features, numbers, bounds, *begun, rule)
 
 
 @compiled
@@ -175,7 +175,7 @@ def _extend(
     begun: NDArray[np.int64],
     rule: Definition,
 ) -> NDArray[np.int64]:
-    found, k = np.empty((16, 2), np.int64), 0
+    extensions, k = np.empty((16, 2), np.int64), 0
     compared, near = np.full(len(node_offsets) - 1, -1, np.int64), np.zeros(len(node_offsets) - 1, np.bool_)
     marks, owner = np.full(len(features), -1, np.int32), -1
     for row in range(len(places)):
@@ -184,13 +184,13 @@ def _extend(
         if owner < 0 or places[row] != places[row - 1] or not np.array_equal(sketch, before):
             owner = row  # the first of neighbouring rows of one sketch, which is compared with a member once
             _mark(sketch, slots, features, marks, owner)
-        own = bound_of(len(sketch), rule)
+        bound = bound_of(len(sketch), rule)
         for s in begun[begun_starts[firsts[row]] : begun_starts[firsts[row] + 1]]:
             # The overlap of the sketch with the joint features is the support of the extended set.
             shared = 0
             for number in numbers[joint_offsets[s] : joint_offsets[s + 1]]:
                 shared += marks[number] == owner
-            is_addable = shared >= max(bounds[s], own)
+            is_addable = shared >= max(bounds[s], bound)
             for member in members[starts[s] : starts[s + 1]]:
                 if not is_addable:
                     break
@@ -202,13 +202,13 @@ def _extend(
             if not is_addable:
                 continue
 
-            if k == len(found):
+            if k == len(extensions):
                 grown = np.empty((2 * k, 2), np.int64)
-                grown[:k] = found
-                found = grown
-            found[k, 0], found[k, 1] = row, s
+                grown[:k] = extensions
+                extensions = grown
+            extensions[k, 0], extensions[k, 1] = row, s
             k += 1
-    return found[:k]
+    return extensions[:k]
 
 
 @compiled

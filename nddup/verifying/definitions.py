@@ -285,14 +285,14 @@ def due_sizes(n_features: NDArray[np.int64], form: Form) -> tuple[NDArray[np.int
         >>> due_sizes(np.array([0, 7, 300]), Form("min-perm", 100))[0].tolist()
         [0, 100, 100]
     """
-    some = np.minimum(n_features, 1)  # an empty document has an empty sketch, whatever its kind
+    presence = np.minimum(n_features, 1)  # an empty document has an empty sketch, whatever its kind
     if form.kind in {"min-perm", "minhash"}:
-        most = form.size * some
-        return (most if form.is_tagged else some), most
+        most = form.size * presence
+        return (most if form.is_tagged else presence), most
     if form.kind == "i-match":
-        return np.zeros_like(n_features), form.size * some
+        return np.zeros_like(n_features), form.size * presence
     if form.kind == "whole":
-        return 2 * some, 2 * some
+        return 2 * presence, 2 * presence
     if form.kind not in {"min-s", "super"}:
         return np.zeros_like(n_features), n_features
 

@@ -186,11 +186,11 @@ def find_near(batch: Rows, probes: Probes, rule: Definition, places: NDArray[np.
     Cost: two steps for each feature of each sketch of the batch, one for each probe that holds it, and a merge for
         each pair whose overlap does not rule it out. Runs without the interpreter's lock.
     """
-    own, other = _plain(batch), _plain(probes.sketches)
-    is_levelled = bool(own[2].any() or other[2].any())
+    sketches, other = _plain(batch), _plain(probes.sketches)
+    is_levelled = bool(sketches[2].any() or other[2].any())
     after = np.full(len(batch.offsets) - 1, -1, np.int64) if places is None else places
-    found = _find_near(*own, after, *other, probes.index, rule, is_levelled)
-    rows, places, overlap, shared, seen, first, second = found.T
+    pairs = _find_near(*sketches, after, *other, probes.index, rule, is_levelled)
+    rows, places, overlap, shared, seen, first, second = pairs.T
     return Near(rows, places, overlap, shared / seen, overlap / first, overlap / second)
 
 
@@ -327,7 +327,7 @@ def _find_near(
     probes = len(probe_offsets) - 1
     counts, shares, met = np.zeros(probes, np.int32), np.zeros(probes, np.int32), np.empty((probes, 3), np.int64)
     few, none = np.empty(probes // FEW + 1, np.int32), np.empty(0, np.bool_)
-    found, k = np.empty((64, FOUND), np.int64), 0
+    pairs, k = np.empty((64, FOUND), np.int64), 0
 
     # A pair is left unmeasured only if its overlap is too small for its sizes. With levels, containment, slots or bands
     # the sizes do not bound the overlap so simply, so every overlap is measured.
@@ -365,11 +365,11 @@ def _find_near(
             if not near:
                 continue
 
-            if k == len(found):
+            if k == len(pairs):
                 grown = np.empty((2 * k, FOUND), np.int64)
-                grown[:k] = found
-                found = grown
-            found[k, 0], found[k, 1] = row, probe
-            found[k, 2], found[k, 3], found[k, 4], found[k, 5], found[k, 6] = measured
+                grown[:k] = pairs
+                pairs = grown
+            pairs[k, 0], pairs[k, 1] = row, probe
+            pairs[k, 2], pairs[k, 3], pairs[k, 4], pairs[k, 5], pairs[k, 6] = measured
             k += 1
-    return found[:k]
+    return pairs[:k]

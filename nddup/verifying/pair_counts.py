@@ -20,13 +20,13 @@ class Agreement(NamedTuple):
     """
 
     reference: int
-    found: int
+    reported: int
     common: int
 
     @property
     def precision(self) -> float | None:
         """Share of the pairs found that are in the reference."""
-        return self.common / self.found if self.found else None
+        return self.common / self.reported if self.reported else None
 
     @property
     def recall(self) -> float | None:
@@ -38,10 +38,10 @@ class Agreement(NamedTuple):
         """Harmonic mean of precision and recall: twice the common pairs over the pairs of both lists.
 
         Example:
-            >>> Agreement(reference=4, found=6, common=3).f1
+            >>> Agreement(reference=4, reported=6, common=3).f1
             0.6
         """
-        whole = self.reference + self.found
+        whole = self.reference + self.reported
         return 2 * self.common / whole if whole else None
 
 
@@ -76,22 +76,22 @@ def count_pairs(sets: NDArray[np.int64], items: NDArray[np.int64]) -> int:
     sets, items = np.unique(sets[is_new], return_inverse=True)[1], items[is_new]
     starts = np.append(np.flatnonzero(np.append(True, items[1:] != items[:-1])), len(items)).astype(np.int64)
 
-    # One item represents each kind. `held` lists the sets of the first kind, then of the second, …
+    # One item represents each kind. `kind_sets` lists the sets of the first kind, then of the second, …
     kinds, weights = _group_equal(starts, sets.astype(np.int64))
     lengths = np.diff(starts)[kinds]
     rows = np.repeat(starts[kinds] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-    held = sets[rows].astype(np.int64)
+    kind_sets = sets[rows].astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
-    return count_pairs_of_kinds(offsets, held, weights)
+    return count_pairs_of_kinds(offsets, kind_sets, weights)
 
 
-def count_pairs_of_kinds(offsets: NDArray[np.int64], held: NDArray[np.int64], weights: NDArray[np.int64]) -> int:
+def count_pairs_of_kinds(offsets: NDArray[np.int64], kind_sets: NDArray[np.int64], weights: NDArray[np.int64]) -> int:
     """Count the pairs of different items that lie in at least one common set, from kinds of items.
 
     Args:
         offsets: (k + 1,), kind i lies in the sets `held[offsets[i]:offsets[i + 1]]`, each once, at least one.
-        held: (offsets[-1],), numbers of sets from 0.
+        kind_sets: (offsets[-1],), numbers of sets from 0.
         weights: (k,), number of items of each kind.
 
     Cost: as for `count_pairs`, without its sort by items.
@@ -105,12 +105,12 @@ def count_pairs_of_kinds(offsets: NDArray[np.int64], held: NDArray[np.int64], we
 
     # The inverse: the kinds of each set, ascending.
     lengths = np.diff(offsets)
-    order = np.argsort(held, kind="stable")
+    order = np.argsort(kind_sets, kind="stable")
     holders = np.repeat(np.arange(len(weights)), lengths)[order].astype(np.int64)
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(held))]).astype(np.int64)
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(kind_sets))]).astype(np.int64)
 
     within = int((weights * (weights - 1) // 2).sum())
-    return within + int(_count_between(offsets, held, bounds, holders, weights))
+    return within + int(_count_between(offsets, kind_sets, bounds, holders, weights))
 
 
 def _group_equal(starts: NDArray[np.int64], sets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

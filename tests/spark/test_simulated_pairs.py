@@ -182,7 +182,7 @@ def test_the_sketches_wanted_are_those_of_candidates(seed: int, measure: str, mo
         expected = set()
         for number in range(len(met.sizes)):
             count = element_join._list_candidates(search, number)  # noqa: SLF001
-            expected |= {number, *search.found[:count].tolist()} if count else set()
+            expected |= {number, *search.candidates[:count].tolist()} if count else set()
         assert set(np.flatnonzero(wanted).tolist()) == expected
 
 
