@@ -14,12 +14,10 @@ from hypothesis import settings
 
 from tests.places import ROOT
 
-STARTED_BY = (
-    "Dockerfile", "conf", "docker-compose.yml", "jobs", "nddup/spark/daemon.py", "nddup/spark/java.py",
-    "nddup/spark/session_access.py",
-)  # fmt: skip
-"""What starts a job in a process of its own: on a cluster, at a server of Spark Connect, or from Airflow; a session's
-settings are tried by all tests of Spark."""
+STARTS = ("nddup/spark/daemon.py", "nddup/spark/java.py", "nddup/spark/session_access.py")
+"""What starts Spark for a job; the settings of a session are tried by all its tests."""
+RECENT = "4 hours ago"
+"""A change is tried on the way to the others; by night all is. A day's work would run these tests all day."""
 
 
 def first(number: int, cases: Iterable[Any]) -> list[Any]:
@@ -38,17 +36,17 @@ def examples(by_day: int, drawn_anew: int) -> int:
     return by_day if settings().derandomize else drawn_anew
 
 
+def by_day_if_changed(*paths: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Mark a test that starts jobs in a dear way as nightly, unless these files or folders changed lately."""
+    return (lambda test: test) if _have_changed(paths) else pytest.mark.nightly
+
+
 @cache
-def is_started_anew() -> bool:
-    """Return whether `STARTED_BY` was changed within a day, as far as git can tell."""
-    changes = [["log", "--since=1 day ago", "--format=%h"], ["status", "--porcelain"]]
+def _have_changed(paths: tuple[str, ...]) -> bool:
+    """Return whether a path was changed since `RECENT`, as far as git can tell."""
+    changes = [["log", f"--since={RECENT}", "--format=%h"], ["status", "--porcelain"]]
     answers = [
-        subprocess.run(["git", *change, "--", *STARTED_BY], cwd=ROOT, capture_output=True, check=False)  # noqa: S607
+        subprocess.run(["git", *change, "--", *paths], cwd=ROOT, capture_output=True, check=False)  # noqa: S607
         for change in changes
     ]
     return any(answer.returncode or answer.stdout for answer in answers)
-
-
-def by_day_if_started_anew(test: Callable[..., None]) -> Callable[..., None]:
-    """Mark a test that starts jobs in a dear way as nightly, unless that way is new."""
-    return test if is_started_anew() else pytest.mark.nightly(test)

@@ -20,7 +20,7 @@ from nddup.settings.load import load_config
 from nddup.settings.schema import Config
 from nddup.spark.run import run_job
 from tests.places import ROOT
-from tests.samples_by_night import by_day_if_started_anew
+from tests.samples_by_night import STARTS, by_day_if_changed
 
 WORDS = [f"word{number}" for number in range(40)]
 TEXTS = {
@@ -297,7 +297,7 @@ def test_a_full_disk_of_a_run_on_spark_is_that_of_its_output(monkeypatch: pytest
 
 
 @pytest.mark.spark
-@by_day_if_started_anew
+@by_day_if_changed(*STARTS)
 def test_a_process_of_its_own_says_one_line_for_a_mistake(tmp_path: Path) -> None:
     """Java and Spark add nothing to the one line of a mistake, and leave no files in the folder."""
     command = [sys.executable, "-c", "import sys; from nddup.cli import main; sys.exit(main())"]

@@ -29,7 +29,7 @@ from nddup.stages.onto import settings_onto
 from nddup.storage.local_folder import LocalFolder
 from scripts.standalone import HOME, HOST, QUIET, ROOT, for_java
 from tests.finished_runs import write_texts
-from tests.samples_by_night import by_day_if_started_anew
+from tests.samples_by_night import by_day_if_changed
 
 pytestmark = pytest.mark.airflow
 
@@ -226,7 +226,7 @@ def test_airflow_reads_the_dag(airflow: Airflow) -> None:
     ]
 
 
-@by_day_if_started_anew
+@by_day_if_changed("jobs")
 def test_two_days_run_and_a_bad_one_fails(airflow: Airflow) -> None:
     """
     A good day is run, checked and added as a version of the repository; the next day, whose result is bad, fails.

@@ -17,7 +17,7 @@ from nddup.settings.load import load_config
 from nddup.spark.session import SMALL
 from scripts.standalone import ROOT, Cluster
 from tests.finished_runs import sorted_tables
-from tests.samples_by_night import by_day_if_started_anew, first
+from tests.samples_by_night import STARTS, by_day_if_changed, first
 
 pytestmark = pytest.mark.cluster
 
@@ -101,7 +101,7 @@ def test_the_package_holds_all_but_spark(packed: Path) -> None:
     assert not any(name.split("/")[0] in {"pyspark", "py4j", "scipy"} for name in names)
 
 
-@by_day_if_started_anew
+@by_day_if_changed(*STARTS, "Dockerfile", "docker-compose.yml", "conf", "jobs/dedup.py")
 @pytest.mark.parametrize("code", first(1, ["of this folder", "packed"]))
 def test_a_cluster_of_dying_machines_gives_the_tables_of_the_embedded_engine(
     cluster: Cluster, sample: Path, local: dict[str, list[str]], code: str, request: pytest.FixtureRequest

@@ -29,7 +29,7 @@ from nddup.tables import RESULTS
 from scripts.connect_server import ConnectServer
 from scripts.standalone import environment
 from tests.places import ROOT
-from tests.samples_by_night import by_day_if_started_anew
+from tests.samples_by_night import STARTS, by_day_if_changed
 
 pytestmark = pytest.mark.cluster
 
@@ -162,7 +162,7 @@ def test_a_table_of_a_remote_session(started: ConnectServer, tmp_path: Path, lat
     assert held_by(started) == []
 
 
-@by_day_if_started_anew
+@by_day_if_changed(*STARTS, "jobs/dedup.py")
 def test_a_job_is_killed_and_resumed(started: ConnectServer, here: Path, tmp_path: Path) -> None:
     """`jobs/dedup.py`, killed once documents are written and then resumed, writes the embedded engine's tables.
 
