@@ -135,6 +135,11 @@ class _Bounded(Compat32):
         word = _ENCODING.match(value) if name.lower() == "content-transfer-encoding" else None
         return name, word[1] if word else value
 
+    def header_fetch_parse(self, name: str, value: str) -> str:
+        """Return a field as it stands: Python would put U+FFFD for each byte beyond ASCII."""
+        del name
+        return value
+
 
 _PARSER = BytesParser(policy=_Bounded())
 _AS_IT_IS = _Bounded(max_line_length=None, mangle_from_=False, cte_type="8bit")

@@ -41,3 +41,15 @@ def test_envelopes_without_a_date_divide_a_mailbox_that_begins_with_one(envelope
     assert starts_as_mail(data.encode(), name)
     assert [mail.doc_id for mail in read(data.encode()) if isinstance(mail, Record)] == ["1@x", "2@x"]
     assert not starts_as_mail(f"{envelope}\nhere: a text, not a letter\n".encode(), "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"), [("Frösche.txt", "utf-8"), ("Frösche.txt", "iso-8859-1"), ("отчёт за ноябрь.txt", "cp1251")]
+)
+def test_names_of_attachments_may_be_raw_bytes(name: str, encoding: str) -> None:
+    """Of any charset; so may be what divides the parts, as programs write the title of a newsletter there."""
+    parts = (f"Content-Type: text/plain{more}\n\n{text}\n" for more, text in ((f'; name="{name}"', "a"), ("", "b")))
+    mail = f'From: a@b.c\nContent-Type: multipart/mixed; boundary="{name}"\n\n'
+    mail += "".join(f"--{name}\n{part}" for part in parts) + f"--{name}--\n"
+
+    assert record_text(one(mail.encode(encoding))) == f"attachment: {name}\na\nb"
