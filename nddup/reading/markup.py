@@ -106,6 +106,8 @@ CLOSED: Final = (
     " strong style sub summary sup svg table tbody td template textarea tfoot th thead title tr tt u ul var video"
 )
 NAMES: Final = tuple(f"{VOID} {CLOSED}".split())
+PREFIXES: Final = ("jats", "mml", "o", "st1")
+"""Of tags that texts bear from elsewhere: abstracts of Crossref, their formulas, and what is pasted from Word."""
 
 _LAYOUT = """
 article aside blockquote br center dd div dl dt figure footer h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre table
@@ -320,7 +322,8 @@ def _one_of(names: tuple[str, ...]) -> str:
 
 
 _TAG = re.compile(
-    rf"<(?:!--[^<>]*+(?<=--)|!doctype\b[^<>]*+|(?P<end>/?)(?P<name>{_one_of(NAMES)})"
+    rf"<(?:!--[^<>]*+(?<=--)|!doctype\b[^<>]*+|(?P<end>/?)"
+    rf"(?:(?P<prefix>{'|'.join(PREFIXES)}):(?P<local>[a-z][\w-]*+)|(?P<name>{_one_of(NAMES)}))"
     r"(?:(?P<attributes>\s+[A-Za-z_][\w:.-]*\s*=[^<>{}]*)"
     r"|(?:\s+(?:nowrap|noshade|checked|selected|disabled|compact|multiple|hidden|async|defer))*\s*/?))>",
     re.IGNORECASE,
@@ -385,6 +388,8 @@ def _past_blanks(text: str, at: int) -> int:
 
 def _of_tag(tag: re.Match[str]) -> str:
     """Return what stands in the place of a tag: itself, if it is only named."""
+    if tag["prefix"]:
+        return "" if tag["local"].lower() in INLINE else "\n"
     if not tag["name"]:
         return ""
     name = tag["name"].lower()
@@ -426,8 +431,9 @@ def _table_of_beginnings() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     kinds[[ord(mark) for mark in "!?"]] = kinds[128:] = _ANY
     begins = np.zeros((32, 32, 32), np.bool_)
     begins[_ANY] = begins[:, _ANY] = begins[:, :, _ANY] = True
-    for name in NAMES:
-        codes = [*kinds[[ord(letter) for letter in name[:3]]].tolist(), _DELIMITER, slice(None)]
+    for name in (*NAMES, *(f"{prefix}:" for prefix in PREFIXES)):
+        after = slice(None) if name.endswith(":") else _DELIMITER
+        codes = [*kinds[[ord(letter) for letter in name[:3]]].tolist(), after, slice(None)]
         begins[tuple(codes[:3])] = True
     return kinds, begins
 

@@ -37,6 +37,9 @@ STRIPPED = {
     "caf&eacute; &#1103; AT&amp;T &unknown; a&b;": "café я AT T unknown a b",
     "Dr. <s>Eric Young</s>. He": "Dr Eric Young He",
     "he said <i>so</i>.": "he said so",
+    "<jats:sec><jats:title>Aim</jats:title><jats:p>H<jats:sub>2</jats:sub>O</jats:p></jats:sec>": "Aim H2O",
+    "<jats:sec>\n <jats:p>the <mml:math><mml:mn>1</mml:mn><mml:mi>x</mml:mi></mml:math>": "the 1 x",
+    '<p>one<o:p></o:p></p>in <st1:city w:st="on">Paris</st1:City>now <O:P />': "one in Paris now",
 }
 PLAIN = [
     "",
@@ -55,6 +58,7 @@ PLAIN = [
     'call it "<div>"',
     "SMITH CO <I> NET says <SMC> earns",
     "Vec<T> and Map<String, List<I>>",
+    "the <xs:element> of a schema, std::map<a::b, c>, <std:o:p>, <o: p>",
     "#include <stdio.h>",
     "<div className={name}>",
     "a text with <!-- a comment that does not end <r>a</r>",
