@@ -23,7 +23,7 @@ from nddup.reading.charsets import (
     shown_encoding,
     wide_without_mark,
 )
-from nddup.reading.csv_rows import NAMED, Dialect, column_names, find_dialect, read_csv
+from nddup.reading.csv_rows import NAMED, Dialect, column_names, find_dialect, meant, read_csv
 from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FILE_KINDS, FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.mail import read_mail
@@ -290,7 +290,9 @@ def _filled_in(text: str, dialect: Dialect, columns: list[str]) -> list[str]:
     rows = (row for _ in range(FIRST_ROWS) for row in islice(dialect.read(lines), 1))
     with suppress(csv.Error):
         for row in islice(rows, 1, None):
-            filled.update(name for name, value in zip(columns, row, strict=False) if value.strip() not in ("", name))
+            filled.update(
+                name for name, value in zip(columns, row, strict=False) if meant(value.strip()) not in ("", name)
+            )
     return [name for name in columns if name in filled]
 
 

@@ -27,6 +27,16 @@ ESCAPE = "\\"
 UNQUOTED = "\t|"
 """Delimiters of tables that mostly have no quoting: the first rows must show quotes."""
 
+NULL = "\\N"
+"""A missing value, as databases write it."""
+
+_MEANT = {"\\n": "\\\n", "\\r": "\\\r", "\\t": "\\\t", NULL: "\\\\N"}
+"""What databases write after a backslash in tables without quoting, and how Python's `csv` reads the same."""
+
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+_AS_OF_DATABASES = re.compile(r"(?:[^\\]|\\[\\bfnrtv0NZ'\"\t\r\n])*+\\?")
+_HOLDS_NULL = re.compile(r"[\t|]\\N(?=[\t|\r\n])|^\\N(?=[\t|])", re.MULTILINE)
+
 NAMED = re.compile('\ufeff?"?sep=(.)"?[ ,;\t]*(?:\r\n?|\n)')
 """A first line that names the delimiter; spreadsheets may put delimiters after it."""
 
@@ -71,6 +81,7 @@ class Dialect(NamedTuple):
         """
         if not self.quote:
             escape = self.escape or None
+            lines = map(_as_python, lines) if escape else lines
             return csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE, escapechar=escape, strict=strict)
         return csv.reader(
             _doubled(lines, self) if self.escape else lines,
@@ -113,6 +124,10 @@ MOST_AGAIN = 8
 """Maximum number of times that the characters of a file are reread after bad quotes: a bound for hostile files."""
 
 
+def _as_python(line: str) -> str:
+    return _ESCAPED.sub(lambda sign: _MEANT.get(sign[0], sign[0]), line)
+
+
 def _doubled(lines: Iterable[str], dialect: Dialect) -> Iterator[str]:
     """Yield the lines of one row with doubled quotes instead of escaped ones."""
     opening, special = _patterns(dialect)
@@ -146,9 +161,9 @@ def find_dialect(start: str, delimiter: str, quote: str | None = None, escape: s
 
     There are four ways to write a quote inside a value: doubled in a quoted value (RFC 4180), after a backslash in a
     quoted value (Spark, MySQL), as it is in a table without quoting (most tab-separated corpora, as in
-    text/tab-separated-values), and likewise, with line ends and delimiters after a backslash (Hive). The first rows of
-    a table are read in each of these ways; the one in which most of them have the number of fields of the header is
-    taken.
+    text/tab-separated-values), and likewise, with line ends and delimiters after a backslash (Hive, PostgreSQL). The
+    first rows of a table are read in each of these ways; the one in which most of them have the number of fields of
+    the header is taken, and of equal ones the last where a value is NULL and each backslash one of a database.
 
     Args:
         start: the first characters of the table; they may end anywhere.
@@ -182,7 +197,8 @@ def find_dialect(start: str, delimiter: str, quote: str | None = None, escape: s
     quotes = (quote,) if quote is not None else (QUOTE,) if is_quoted else (QUOTE, "")
     many = [Dialect(delimiter, one, sign) for one in quotes for sign in escapes]
     if quote is None and delimiter in UNQUOTED:
-        many.sort(key=lambda one: (one.escape != "", one.quote != ""))  # the first of equal costs is taken
+        is_escaped = _HOLDS_NULL.search(start) is not None and _AS_OF_DATABASES.fullmatch(start) is not None
+        many.sort(key=lambda one: ((one.escape != "") != is_escaped, one.quote != ""))  # the first of equal costs
     costs: list[int] = []
     for one in many:
         costs.append(_cost(lines, one) if len(many) > 1 and lines else 0)
@@ -306,7 +322,7 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
             yield Reject("malformed", detail, _excerpt("|".join(row[:99])))
         else:
             taken = [take_marks(field) for field in row]
-            row, lost = [text for text, _ in taken], b"".join(lost for _, lost in taken)  # noqa: PLW2901
+            row, lost = [meant(text) for text, _ in taken], b"".join(lost for _, lost in taken)  # noqa: PLW2901
             doc_id, url = (row[at] if at is not None else None for at in (id_at, url_at))
             content = [(row[at], head.format.is_markup) for at in places]
             policy = tuple(row[at] if at is not None else None for at in policy_at)
@@ -544,6 +560,11 @@ def delimiter_named(text: str) -> str | None:
     """
     match = NAMED.match(text)
     return match[1] if match else None
+
+
+def meant(value: str) -> str:
+    """Return a value of a table; empty for a missing one."""
+    return "" if value == NULL else value
 
 
 def column_names(row: Iterable[str]) -> list[str]:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from nddup.errors import first_line
 from nddup.reading.chats import with_texts
-from nddup.reading.csv_rows import HEADER, Lines, column_names, dialect_of, read_rows
+from nddup.reading.csv_rows import HEADER, Lines, column_names, dialect_of, meant, read_rows
 from nddup.reading.decoding import EACH_BYTE, take_marks
 from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import Record, Reject, Value
@@ -97,8 +97,8 @@ def _cut_row(row: list[str], columns: list[str], head: FileHead, cuts: Cuts, cut
     """Return a row with less text, without its line end; None if it is left whole."""
     cells = [take_marks(cell)[0] for cell in row]
     places = [columns.index(name) for name in head.format.content if name in columns]
-    places = [at for at in places if cells[at]] or places[:1]  # as `make_record`
-    record = Record(None, None, tuple(cells[at] for at in places), head.format.is_markup)
+    places = [at for at in places if meant(cells[at])] or places[:1]  # as `make_record`
+    record = Record(None, None, tuple(meant(cells[at]) for at in places), head.format.is_markup)
     dialect = dialect_of(head)
 
     def write(values: Values) -> tuple[Record | None, bytes]:

@@ -98,6 +98,21 @@ def test_the_first_rows_tell_the_dialect(text: str, dialect: Dialect) -> None:
     assert find_dialect(text, dialect.delimiter) == dialect
 
 
+@given(st.lists(st.text(st.sampled_from("abNnt \\\",'|\t\r\n"), max_size=8), min_size=1, max_size=6))
+def test_tables_of_databases_are_read_as_they_were_written(values: list[str]) -> None:
+    r"""As PostgreSQL, MySQL and ClickHouse write them: `\N` is no value; `\n` is a line end, where a value is none."""
+    values = [value for value in values if value != r"\N"]
+    written = [value.translate({92: r"\\", 9: r"\t", 10: r"\n", 13: r"\r"}) for value in values]
+    rows = [f"{number}\t\\N\t{value}\n" for number, value in enumerate(written)]
+
+    found = read("id\ttitle\ttext\n" + "".join(rows) + "\\N\tt\t\\N\n", "a.tsv")
+
+    assert texts(found) == [*values, "t"]
+    assert [one.doc_id for one in found] == [*map(str, range(len(values))), None]
+    others = r"C:\alpha\new"
+    assert texts(read(f"id\ttext\n1\t{others}\n2\t\\N\n", "a.tsv")) == [others, ""]  # no backslashes of a database
+
+
 @pytest.mark.parametrize("line", ["sep=^\r\n", '"sep=^"\r\n', "sep=^\n"])
 def test_the_first_line_may_name_the_delimiter(tmp_path: Path, line: str) -> None:
     """As Excel reads and writes it: any delimiter is read, and the line stays where the table is written again."""
