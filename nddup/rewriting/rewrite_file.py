@@ -350,7 +350,8 @@ def pack(pieces: Iterable[bytes | None], compression: str, line_end: bytes = b"\
         line_end: the line end that uncompressed text must end with.
 
     Yields:
-        At least `PIECE` bytes at a time, except for the last; nothing if there are no bytes.
+        At least `PIECE` bytes at a time, except for the last; of no bytes an empty member, for a packed file of 0 bytes
+        is none to other programs, and nothing without compression.
     """
     parts, size, last = [], 0, b""
     for piece in _members(pieces, compression, line_end):
@@ -378,15 +379,17 @@ def _members(pieces: Iterable[bytes | None], compression: str, line_end: bytes) 
         return
 
     packer: Packer | None = None
+    is_empty = True
     for piece in pieces:
         if piece is None and compression == "gzip" and packer is not None:
             yield packer.flush()
             packer = None
         elif piece:
             packer = packer or COMPRESSIONS[compression].packer()
+            is_empty = False
             yield packer.compress(piece)
-    if packer is not None:
-        yield packer.flush()
+    if packer is not None or is_empty:
+        yield (packer or COMPRESSIONS[compression].packer()).flush()
 
 
 class Stored(NamedTuple):
@@ -506,7 +509,8 @@ def _copy(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> 
         if isinstance(verdict, Cuts):
             stream = Expanded(raw, stored.compression, stored.most if stored.compression else None)
             data = b"".join(iter(lambda: stream.read(PIECE), b""))
-            yield from pack([cut_file(data, verdict, verdicts.cutting, head)], stored.compression, b"")
+            if left := cut_file(data, verdict, verdicts.cutting, head):
+                yield from pack([left], stored.compression, b"")
             return
         while piece := raw.read(PIECE):
             yield piece

@@ -11,8 +11,12 @@ import pytest
 from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.settings.load import build_config
+from tests.rewriting.written_shards import FORMS
 
 TEXTS = ("one two three four five six", "one two three four five six", "quite another text stands here now")
+
+PACKED = {FORMS[name].ending.split(".")[1]: FORMS[name] for name in ("jsonl.gz", "xml.bz2", "csv.xz", "trec.zst")}
+"""How the bytes of a file are packed and unpacked, by the ending of its name."""
 
 
 def write_again(folder: Path, **inputs: Any) -> tuple[Path, Path]:  # noqa: ANN401 - settings
@@ -60,6 +64,26 @@ def test_a_table_that_cannot_be_opened_is_not_written(folder: Path, engine: str)
 
     for name in ("kept", "tagged"):
         assert [one.name for one in (folder / "out" / name).iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.nightly])])
+def test_a_packed_file_of_which_no_record_stays(folder: Path, engine: str) -> None:
+    """It holds no bytes, packed: a file of 0 bytes is damaged, or of no known format, to the programs of the packer."""
+    record = "<DOC><DOCNO>y{}</DOCNO><TEXT>{}</TEXT></DOC>\n"
+    for name, text in (("jsonl", '{{"id": "x{}", "text": "{}"}}\n'), ("trec", record)):
+        data = b"".join(text.format(at, TEXTS[0]).encode() for at in range(2))
+        for ending, form in PACKED.items():
+            (folder / "in" / f"b.{name}.{ending}").write_bytes(form.pack(data))
+
+    output = ["--output", str(folder / "out"), "--engine", engine]
+    settings = ["output.report=false", "output.kept=as-input", "keep.policy=first", "output.texts=0"]
+    assert main(["run", str(folder / "in"), *output, *(one for text in settings for one in ("--set", text))]) == 0
+
+    written = sorted((folder / "out" / "kept").glob("b.*"))
+    assert len(written) == 2 * len(PACKED)
+    for path in written:
+        assert path.read_bytes()
+        assert PACKED[path.suffix[1:]].unpack(path.read_bytes()) == b"", path.name
 
 
 def wide(text: str, order: str = "le") -> bytes:
