@@ -21,8 +21,8 @@ import pyarrow as pa
 from nddup.reading.outcomes import Unread, Value, unread_of
 
 CHAT_NAMES: Final = ("messages", "conversations", "conversation")
-TURNS: Final = {"role": "content", "from": "value"}
-"""The keys of a turn: the speaker, and the text."""
+TURNS: Final = {"role": "content", "from": "value", "type": "content"}
+"""The keys of a turn: the speaker, and the text; of a part of an article, as of TREC's Washington Post, its kind."""
 
 LISTS: Final = (pa.ListType, pa.LargeListType, pa.FixedSizeListType)
 UNREAD: Final = (
@@ -88,9 +88,9 @@ def _with_text(part: object, new: Iterator[Value | None]) -> object:
 def is_chat(value: object) -> bool:
     """Return whether a value is a list of turns with a text.
 
-    A turn is an object of `role` and `content`, or of `from` and `value`. Its content is a string, or a list of parts,
-    of which those with a `text` are read; pictures, other parts, calls of tools and what else stands under UNREAD are
-    left unread, and counted.
+    A turn is an object of `role` (or `type`) and `content`, or of `from` and `value`. Its content is a string, or a
+    list of parts, of which those with a `text` are read; pictures, other parts, calls of tools and what else stands
+    under UNREAD are left unread, and counted.
     """
     return isinstance(value, list) and all(map(said_in, value)) and bool(texts_of(value))
 

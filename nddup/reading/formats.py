@@ -210,7 +210,7 @@ _DECLARED = (
     Format(name="romip", record="document", id="docID", url="docURL", title=("subject",), content=("content",),
            is_markup=True, may_encode_url=True, has_own_charset=True),
     # TREC web and newswire, CLEF, Reuters-21578: see `sgml_records`
-    Format(name="trec", kind="sgml", id="DOCNO|@NEWID", title=("HEADLINE|TITLE|HEAD|HL|TI|TTL",),
+    Format(name="trec", kind="sgml", id="DOCNO|@NEWID|@id", title=("HEADLINE|TITLE|HEAD|HL|TI|TTL",),
            content=("LEADPARA|LEAD|LD", "BODY|TEXT|TX"), is_markup=True, has_own_charset=True),
     # the id is the page's, not the revision's; of a full history the newest revision is read
     Format(name="mediawiki", record="page", id="id", url="title", content=("revision[last()]/text",), is_markup=False,
@@ -224,7 +224,8 @@ _DECLARED = (
     Format(name="atom", record="entry", id="id", url="link[@rel=alternate]/@href|link[@rel=]/@href|link/@href",
            title=("typed(title[1])",), content=("typed(content[1]|summary[1])",), roots=("feed",)),
     Format(name="oai", record="record", id="header/identifier", url="metadata/*/identifier",
-           title=("metadata/*/title",), content=("metadata/*/description|metadata/*/abstract|metadata",),
+           title=("metadata/*/title|metadata/*/titleInfo/title",),
+           content=("metadata/*/description|metadata/*/abstract|metadata",),
            is_markup=False, deleted="header[@status=deleted]", roots=("OAI-PMH",)),
     # journal articles; one a file, or several
     Format(name="jats", record="article",
@@ -242,6 +243,11 @@ _DECLARED = (
            id="@id|teiHeader/fileDesc/publicationStmt/idno[1]|teiHeader/fileDesc/sourceDesc/biblStruct/idno[1]",
            title=("teiHeader/fileDesc/titleStmt/title[1]",), content=("teiHeader/profileDesc/abstract", "text"),
            is_markup=False, roots=("TEI", "teiCorpus")),
+    # articles of newspapers; the full text repeats the lead
+    Format(name="nitf", record="nitf", id="head/docdata/doc-id/@id-string", url="head/pubdata/@ex-ref",
+           title=("head/title|body/body.head/hedline/hl1",),
+           content=("body/body.content/block[@class=full_text]|body/body.content|body/body.head/abstract",),
+           is_markup=False, roots=("nitf",)),
     # a page that OCR has read: its words are attributes
     Format(name="alto", record="alto",
            content=("Layout/Page/*/TextBlock/TextLine/String/@CONTENT",

@@ -26,7 +26,7 @@ RECORD_LEVELS = 4
 
 ID_NAMES = (
     "docid", "docno", "doc_id", "id", "@itemid", "@id", "@docid", "@doc_id", "@newid", "guid", "identifier",
-    "document_id", "_id", "_id.$oid", "uuid",  # of BEIR and Elasticsearch; of MongoDB
+    "document_id", "_id", "_id.$oid", "uuid", "@about",  # of BEIR and Elasticsearch; of MongoDB; of RDF
 )  # fmt: skip
 URL_NAMES = ("docurl", "url", "link", "loc", "uri", "@url", "@href")
 TITLE_NAMES = ("title", "subject", "headline", "@title")
@@ -203,7 +203,8 @@ def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
 
     root = shape.elements[0].path
     candidates = sorted((path for path in counts if 1 < len(path) <= RECORD_LEVELS), key=len)
-    likely = [path for path in candidates if counts[path] > 1 or path[-1].lower() in RECORD_NAMES]
+    repeated = [path for path in candidates if path[-1].lower() != "meta"]  # `<meta name content>` says of others
+    likely = [path for path in repeated if counts[path] > 1 or path[-1].lower() in RECORD_NAMES]
     for fields_of in (shape.filled, shape.fields):
         for path in (*likely[:MAX_CANDIDATES], root):
             fields = fields_of(path)

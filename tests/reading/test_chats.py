@@ -23,6 +23,7 @@ CHATS = [
     ([{"role": "user", "content": PARTS}, {"role": "assistant", "content": []}], "in parts\ntwo", 1),
     ([{"role": "a", "content": None, "tool_calls": [{"name": "f"}]}, {"role": "tool", "content": "one"}], "one", 1),
     ([{"role": "user", "name": "Ada", "content": "one"}], "one", 0),
+    ([{"type": "title", "content": "one"}, {"type": "html", "mime": "text/plain", "content": "two"}], "one\ntwo", 0),
     ([{"role": "a", "tool_calls": [{"name": "f"}]}, {"role": "tool", "content": "one"}], "one", 1),
     ([{"role": "a", "reasoning_content": "so", "content": "one"}, {"role": "a", "refusal": "no", "content": None}],
      "one", 2),

@@ -145,6 +145,18 @@ KML = """<kml xmlns="http://www.opengis.net/kml/2.2"><Document><name>Map</name><
 <Folder><Placemark id="p1"><name>Cafe</name><description><![CDATA[<b>small</b>, by a river]]></description></Placemark>
 </Folder><Placemark><name>Museum</name><Point><coordinates>1,2,0</coordinates></Point></Placemark></Document></kml>"""
 
+NITF = """<nitf><head><title>T</title><meta name="slug" content="x"/><meta name="day" content="1"/><docdata>
+<doc-id id-string="12"/></docdata><pubdata ex-ref="http://a.example/12"/></head><body><body.head><hedline><hl1>H</hl1>
+</hedline><byline>By A</byline></body.head><body.content><block class="lead_paragraph"><p>Lead.</p></block>{}
+</body.content></body></nitf>"""
+
+RDF = """<rdf:RDF xmlns:rdf="r" xmlns:d="d"><rdf:Description rdf:about="http://a.example/1"><d:description>one</d:description>
+</rdf:Description><rdf:Description rdf:about="urn:2"><d:description>two</d:description></rdf:Description></rdf:RDF>"""
+
+MODS = """<OAI-PMH><ListRecords><record><header><identifier>oai:1</identifier></header><metadata><mods xmlns="m">
+<titleInfo><title>T</title></titleInfo><abstract>A</abstract><relatedItem><titleInfo><title>R</title></titleInfo></relatedItem></mods>
+</metadata></record></ListRecords></OAI-PMH>"""
+
 ALTO = """<alto xmlns="http://www.loc.gov/standards/alto/ns-v2#"><Description><MeasurementUnit>pixel</MeasurementUnit>
 </Description><Layout><Page ID="P1"><PrintSpace><TextBlock><TextLine><String CONTENT="The"/><SP/><String CONTENT="fox"/>
 </TextLine><TextLine><String CONTENT="ran"/></TextLine></TextBlock><ComposedBlock><TextBlock><TextLine>
@@ -210,6 +222,7 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
         ("oai:x:3", None, "T3 Abstract."),
         ("oai:x:4", None, "T4 note"),
     ]),
+    ("oai", encoded(MODS), "root <OAI-PMH> and records <record>", [("oai:1", None, "T A")]),
     ("jats", encoded(JATS), "root <article> and records <article>", [
         ("7", "http://a.example/7", "On E. coli Aim We study. Intro Body1."),
     ]),
@@ -226,6 +239,9 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
         ("t1", None, "T F B bold"),
         ("t2", None, "C"),
     ]),
+    ("nitf", encoded(NITF.format('<block class="full_text"><p>Lead.</p><p>More.</p></block>')),
+     "root <nitf> and records <nitf>", [("12", "http://a.example/12", "T Lead. More.")]),
+    ("nitf", encoded(NITF.format("")), "root <nitf> and records <nitf>", [("12", "http://a.example/12", "T Lead.")]),
     ("alto", encoded(ALTO), "root <alto> and records <alto>", [(None, None, "The fox ran home&dry")]),
     ("pagexml", encoded(PAGE), "root <PcGts> and records <PcGts>", [(None, None, "The fox")]),
     ("pagexml", encoded(LINES), "root <PcGts> and records <PcGts>", [(None, None, "The fox")]),
@@ -274,6 +290,22 @@ def test_what_a_file_says_of_itself_is_not_its_text(root: str, text: str) -> Non
 
     assert head.is_root_record
     assert [seen(result)[-1] for result in results] == [text]
+
+
+def test_what_a_record_says_of_itself_is_no_record() -> None:
+    """Elements `meta` with a name and a content are none; nor is the id of RDF lost, which has a name of its own."""
+    meta = '<meta name="a" content="x"/><meta name="b" content="y"/>'
+    assert seen(read_all(f"<book>{meta}<title>T</title><body>B</body></book>".encode())[1][0])[-1] == "T B"
+    assert [seen(one) for one in read_all(RDF.encode())[1]] == [
+        ("http://a.example/1", None, "one"),
+        ("urn:2", None, "two"),
+    ]
+
+
+def test_ids_of_trec_may_be_attributes_beside_others() -> None:
+    """As in collections of NTCIR and of newswire that were joined with others."""
+    data = b'<DOC><DOCNO>1</DOCNO><TEXT>a</TEXT></DOC>\n<DOC ID="b" type="story"><TEXT>b</TEXT></DOC>'
+    assert [seen(one) for one in read_all(data)[1]] == [("1", None, "a"), ("b", None, "b")]
 
 
 def test_an_article_of_another_kind_is_none_of_jats() -> None:
