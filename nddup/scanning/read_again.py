@@ -128,8 +128,8 @@ class Texts:
         for records in lists:
             sources, marks, texts = [], [], []
             plain, others = divide(records, self.rule, self.places)
-            for source, text in zip(*plain, strict=True):
-                fingerprint = fingerprint_bytes(text)
+            for source, text, content in zip(*plain, strict=True):
+                fingerprint = fingerprint_bytes(content)
                 if self.fingerprints is None or fingerprint in self.fingerprints:
                     sources.append(source)
                     marks.append(fingerprint)
@@ -177,10 +177,12 @@ class Tokens:
         """Yield TOKENS, one batch per list; a batch may be empty."""
         del head
         for records in lists:
-            (_, texts), others = divide(records, self.rule, self.places)
+            (_, texts, contents), others = divide(records, self.rule, self.places)
             wanted = self.contents
             if wanted is not None and self.places is None:
-                texts = [text for text in texts if fingerprint_bytes(text) in wanted]
+                texts = [
+                    text for text, content in zip(texts, contents, strict=True) if fingerprint_bytes(content) in wanted
+                ]
             texts += [
                 self.rule.read_encoded(one.record).text
                 for one in others

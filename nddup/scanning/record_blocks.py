@@ -247,10 +247,11 @@ class Places(NamedTuple):
 
 
 class PlainTexts(NamedTuple):
-    """The sources of the plain records of a block, and their texts in UTF-8."""
+    """The sources of the plain records of a block, their texts in UTF-8, and what their fingerprint digests."""
 
     sources: list[str]
     texts: list[bytes]
+    contents: list[memoryview]
 
 
 def divide(
@@ -258,14 +259,16 @@ def divide(
 ) -> tuple[PlainTexts, list[LocatedRecord]]:
     """Return the plain records of a list, and the others; of a block only those at `places`, if these are given."""
     if not isinstance(records, Block):
-        return PlainTexts([], []), list(records)
+        return PlainTexts([], [], []), list(records)
     records = records if places is None else records.among(places)
     is_plain = records.plain_rows(rule)
-    rows = np.flatnonzero(is_plain).tolist()
+    rows = np.flatnonzero(is_plain)
     sources = records.source.filter(pa.array(is_plain)).to_pylist()
-    return PlainTexts(sources, [records.text(row) for row in rows]), [
-        records.locate(row) for row in np.flatnonzero(~is_plain).tolist()
-    ]
+    content, bounds = records.contents
+    bounded = zip(bounds[rows].tolist(), bounds[rows + 1].tolist(), strict=True)
+    contents = [content.data[low:high] for low, high in bounded]
+    plain = PlainTexts(sources, [records.text(row) for row in rows.tolist()], contents)
+    return plain, [records.locate(row) for row in np.flatnonzero(~is_plain).tolist()]
 
 
 def begin_parts(source: pa.StringArray, split: NDArray[np.int64]) -> NDArray[np.bool_]:
