@@ -21,8 +21,8 @@ import pyarrow as pa
 from nddup.reading.outcomes import Unread, Value, unread_of
 
 CHAT_NAMES: Final = ("messages", "conversations", "conversation")
-TURNS: Final = {"role": "content", "from": "value", "type": "content"}
-"""The keys of a turn: the speaker, and the text; of a part of an article, as of TREC's Washington Post, its kind."""
+TURNS: Final = (("role", "content"), ("from", "value"), ("type", "content"), ("type", "text"))
+"""The keys of a turn: the speaker, and the text; or the kind, of parts of an article (TREC) or a message (Telegram)."""
 
 LISTS: Final = (pa.ListType, pa.LargeListType, pa.FixedSizeListType)
 UNREAD: Final = (
@@ -35,9 +35,8 @@ UNREAD: Final = (
 def said_in(value: object) -> str | None:
     """Return the key of the text, if a value is a turn; one that only calls tools may lack that key."""
     keys = value.keys() if isinstance(value, Mapping) else frozenset[str]()
-    return next(
-        (key for who, key in TURNS.items() if who in keys and (key in keys or not keys.isdisjoint(UNREAD))), None
-    )
+    named = [key for who, key in TURNS if who in keys]
+    return next((key for key in named if key in keys), named[0] if named and not keys.isdisjoint(UNREAD) else None)
 
 
 def texts_of(value: object) -> list[str]:
@@ -88,9 +87,9 @@ def _with_text(part: object, new: Iterator[Value | None]) -> object:
 def is_chat(value: object) -> bool:
     """Return whether a value is a list of turns with a text.
 
-    A turn is an object of `role` (or `type`) and `content`, or of `from` and `value`. Its content is a string, or a
-    list of parts, of which those with a `text` are read; pictures, other parts, calls of tools and what else stands
-    under UNREAD are left unread, and counted.
+    A turn is an object of `role` and `content`, or the like (`TURNS`). Its content is a string, or a list of parts, of
+    which those with a `text` are read; pictures, other parts, calls of tools and what else stands under UNREAD are left
+    unread, and counted.
     """
     return isinstance(value, list) and all(map(said_in, value)) and bool(texts_of(value))
 
@@ -108,7 +107,7 @@ def left_of(value: object) -> list[object]:
     """
     ones = value if isinstance(value, list) else [value]
     is_other = any(one and isinstance(one, Mapping | list) and not said_in(one) for one in ones)
-    turns = [(one, key) for one in value if (key := said_in(one))] if isinstance(value, list) else []
+    turns = [(one, key) for one in ones if isinstance(one, Mapping) and (key := said_in(one))]
     parts = [part for turn, key in turns for part in _parts(turn.get(key)) if part is not None and _text(part) is None]
     return [iter(ones)] * is_other + parts + [turn[name] for turn, _ in turns for name in UNREAD if turn.get(name)]
 
@@ -147,7 +146,7 @@ def holds_texts(kind: pa.DataType, *, only_chats: bool = False) -> bool:
     of = kind.value_type
     if pa.types.is_struct(of):
         names = {of.field(at).name for at in range(of.num_fields)}
-        return any({who, key} <= names for who, key in TURNS.items())
+        return any({who, key} <= names for who, key in TURNS)
     return not only_chats and (pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of))
 
 

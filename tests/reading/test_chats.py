@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nddup.reading.chats import texts_of, with_texts
+from nddup.reading.chats import left_of, texts_of, with_texts
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FORMATS, FileHead, FormatError
 from nddup.reading.outcomes import Record, Reject
@@ -24,10 +24,13 @@ CHATS = [
     ([{"role": "a", "content": None, "tool_calls": [{"name": "f"}]}, {"role": "tool", "content": "one"}], "one", 1),
     ([{"role": "user", "name": "Ada", "content": "one"}], "one", 0),
     ([{"type": "title", "content": "one"}, {"type": "html", "mime": "text/plain", "content": "two"}], "one\ntwo", 0),
+    ([{"type": "message", "id": 1, "text": "one"}, {"type": "x", "text": "two", "audio": "…"}], "one\ntwo", 1),
     ([{"role": "a", "tool_calls": [{"name": "f"}]}, {"role": "tool", "content": "one"}], "one", 1),
     ([{"role": "a", "reasoning_content": "so", "content": "one"}, {"role": "a", "refusal": "no", "content": None}],
      "one", 2),
 ]  # fmt: skip
+
+MESSAGE = ["see ", {"type": "link", "text": "here"}, " and ", {"type": "bold", "text": "there"}]
 
 
 def of_json(row: dict[str, object]) -> Record | Reject | None:
@@ -51,6 +54,13 @@ def test_the_turns_of_a_chat_are_its_text(chat: list[dict[str, object]], text: s
     assert (found.unread.parts, found.unread.size > 0, bool(found.unread.digest)) == (parts, parts > 0, parts > 0)
 
 
+def test_parts_of_a_message_that_are_marked_are_text() -> None:
+    """As of Telegram, where only what is marked is an object."""
+    found = of_json({"id": 1, "text": MESSAGE})
+    assert isinstance(found, Record)
+    assert (record_text(found).split(), found.unread.parts) == (["see", "here", "and", "there"], 0)
+
+
 def test_another_picture_is_another_content() -> None:
     """Records of equal text that differ in a part that is not read have different digests of it."""
     turns = [[{"role": "user", "content": ["one", PICTURE | {"at": at}]}] for at in (1, 1, 2)]
@@ -62,7 +72,10 @@ def test_another_picture_is_another_content() -> None:
     assert first.unread == same.unread != other.unread
 
 
-@pytest.mark.parametrize("body", [[{"text": "one"}], ["one", {"text": "two"}], [["one"]]])
+TREE = {"type": "doc", "content": [{"type": "paragraph", "content": [{"type": "text", "text": "one"}]}]}
+
+
+@pytest.mark.parametrize("body", [[{"text": "one"}], ["one", {"text": "two"}], [["one"]], [TREE]])
 def test_what_is_no_text_and_no_turn_is_counted(body: object) -> None:
     """Objects where a text is expected are left unread: two papers of one title with other bodies are not one."""
     found, other = (of_json({"id": "1", "title": "A", "text": text}) for text in (body, [{"text": "three"}]))
@@ -70,6 +83,7 @@ def test_what_is_no_text_and_no_turn_is_counted(body: object) -> None:
     assert isinstance(found, Record)
     assert isinstance(other, Record)
     assert found.unread.parts == other.unread.parts == 1
+    assert (texts_of(TREE), left_of(TREE)) == ([], TREE["content"])
     assert content_fingerprint(found) != content_fingerprint(other)
 
 
@@ -126,7 +140,9 @@ def test_a_number_of_messages_is_no_text() -> None:
         read_head(b'{"id": 1, "messages": 12}\n')
 
 
-@pytest.mark.parametrize("value", [*(chat for chat, _, _ in CHATS), "one", ["one", "", {"text": "no turn"}, "two"]])
+@pytest.mark.parametrize(
+    "value", [*(chat for chat, _, _ in CHATS), MESSAGE, "one", ["one", "", {"text": "no turn"}, "two"]]
+)
 def test_texts_are_found_and_replaced_where_they_stand(value: object) -> None:
     """`find_literals` gives the places of the texts that are read, and `with_texts` replaces the same ones."""
     line = json.dumps({"id": 1, "x": value}, ensure_ascii=False)

@@ -323,6 +323,7 @@ def test_an_article_of_another_kind_is_none_of_jats() -> None:
         ({"id": "1", "title": "T", "selftext": "a post", "subreddit": "s"}, "T a post"),
         ({"id": 1, "full_text": "a tweet", "user": {"description": "bio"}}, "a tweet"),
         ({"id": "1", "contents": "a passage"}, "a passage"),
+        ({"@type": "NewsArticle", "headline": "T", "description": "short", "articleBody": "a news"}, "T a news"),
     ],
 )
 def test_usual_names_of_texts_come_before_descriptions(row: dict[str, object], content: str) -> None:
