@@ -5,11 +5,11 @@
 If no format is given, these are tried in order: JSON lines, by `{`; romip, by its namespace; a declared format, by the
 root element, if the file has records of that format; trec, by a DOC with a DOCNO or a REUTERS with a NEWID;
 romip, by documents with a docID; else plain XML. In plain XML the record is the shallowest element, at most three
-levels below the root, that is repeated (or has a usual name: document, doc, item, ...) and has a text (or, if
-`input.content` is set, an id); else the root, but its texts where they have ids and it has none. Parts without an id of
-a document that has one are its texts. The id, URL and content of a record are the children or attributes whose names
-come first in the lists of usual names (`xml_structure`), in any case, those that are empty in the head last; the whole
-of a root that has a mere description.
+levels below the root, that has a usual name (document, doc, item, ...), or is repeated and has an id or holds half of
+all elements, and that has a text (or, if `input.content` is set, an id); else the root, but its texts where they have
+ids and it has none. Parts without an id of a document that has one are its texts. The id, URL and content of a record
+are the children or attributes whose names come first in the lists of usual names (`xml_structure`), in any case, those
+that are empty in the head last; the whole of a root that has a mere description.
 """
 
 import json

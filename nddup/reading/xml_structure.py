@@ -204,15 +204,26 @@ def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
 
     root = shape.elements[0].path
     candidates = sorted((path for path in counts if 1 < len(path) <= RECORD_LEVELS), key=len)
-    repeated = [path for path in candidates if path[-1].lower() != "meta"]  # `<meta name content>` says of others
-    likely = [path for path in repeated if counts[path] > 1 or path[-1].lower() in RECORD_NAMES]
+    likely = [path for path in candidates if counts[path] > 1 or path[-1].lower() in RECORD_NAMES]
     for fields_of in (shape.filled, shape.fields):
         for path in (*likely[:MAX_CANDIDATES], root):
             fields = fields_of(path)
             body = first_of(BODY_NAMES, fields)
+            if path != root and body and not _may_be_record(path, fields, counts):
+                continue
             if body or (not needs_body and first_of(ID_NAMES, fields)):
                 return _named_texts(shape, path, body) if body and needs_body else path
     raise FormatError(f"cannot tell which element is a record under <{root[-1]}>; {SETTINGS}")
+
+
+def _may_be_record(path: tuple[str, ...], fields: list[str], counts: dict[tuple[str, ...], int]) -> bool:
+    """Return whether elements that are no more than repeated may be records: they hold half of all elements.
+
+    Not so `<meta name="…" content="…"/>` in an article, or the arms of a study, each with a description.
+    """
+    if path[-1].lower() in RECORD_NAMES or first_of(ID_NAMES, fields):
+        return True
+    return 2 * sum(counts[inner] for inner in counts if inner[: len(path)] == path) >= sum(counts.values())
 
 
 def _named_texts(shape: Shape, path: tuple[str, ...], body: str) -> tuple[str, ...]:

@@ -296,6 +296,14 @@ def test_what_a_record_says_of_itself_is_no_record() -> None:
     """Elements `meta` with a name and a content are none; nor is the id of RDF lost, which has a name of its own."""
     meta = '<meta name="a" content="x"/><meta name="b" content="y"/>'
     assert seen(read_all(f"<book>{meta}<title>T</title><body>B</body></book>".encode())[1][0])[-1] == "T B"
+    arms = "<arm><label>a</label><description>one</description></arm>" * 2
+    with pytest.raises(
+        FormatError, match="which element is a record under <study>"
+    ):  # whose text has a name of its own
+        read_all(
+            f"<study><ids><org/><nct/></ids><a/><b/><summary><textblock>S</textblock></summary>{arms}</study>".encode()
+        )
+    assert [seen(one)[-1] for one in read_all(f"<study><summary>S</summary>{arms}</study>".encode())[1]] == ["one"] * 2
     assert [seen(one) for one in read_all(RDF.encode())[1]] == [
         ("http://a.example/1", None, "one"),
         ("urn:2", None, "two"),
