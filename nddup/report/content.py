@@ -10,6 +10,7 @@ Families are connected components with several, overlapping clusters, which the 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,19 +33,15 @@ CLUSTERS = arrow_of(
     "cluster_id string, support int, size int, component string, coverage string, representative string,"
     " members array<string>"
 )
-DESCRIBED = (
-    "doc_id string, url string, source string, record long, n_tokens int, n_features int, kept boolean,"
-    " duplicate_of string, reason string"
-)
-"""Columns of a document wherever one is shown."""
-
-LISTED = arrow_of(f"rank int, place int, {DESCRIBED}")
+LISTED = arrow_of("rank int, place int, document int")
 CELLS = arrow_of("rank int, first int, second int, overlap int, resemblance double")
 UNREAD = "parent string, unread_bytes long, unread_parts int"
 """What a record is part of, and what of it is not in its text; an earlier version did not count it: 0."""
 
 DOCUMENTS = arrow_of(
-    f"{DESCRIBED}, {UNREAD}, resemblance double, lost double, leader boolean, stands long, longest int, pairs long"
+    "doc_id string, url string, source string, record long, n_tokens int, n_features int, kept boolean,"
+    f" duplicate_of string, reason string, {UNREAD}, resemblance double, lost double, leader boolean, stands long,"
+    " longest int, pairs long"
 )
 STANDS = arrow_of("document int, other string, reason string, resemblance double, lost double")
 NEAREST = arrow_of("document int, other string, overlap int, resemblance double")
@@ -55,17 +52,14 @@ TEXTS = arrow_of("doc_id string, text string")
 
 
 class AboutDocuments(NamedTuple):
-    """What a report shows of documents outside their clusters.
+    """What a report shows of documents outside their clusters; the rows are sorted by `document`.
 
-    documents: DOCUMENTS, by id as UTF-8 bytes: all, or as many as a report holds, including those listed. Elsewhere
-        `document` is the row of one here, and the rows are sorted by it.
-    nearest: NEAREST of these documents, nearest first; None if the run has too many pairs to search.
-    memberships: MEMBERSHIPS of these documents, by rank.
-    stands: STANDS of these documents: the first removed documents of each kept one.
+    nearest: NEAREST of the documents, nearest first; None if the run has too many pairs to search.
+    memberships: MEMBERSHIPS of the documents, by rank.
+    stands: STANDS of the documents: the first removed documents of each kept one.
     families: how many documents of the run, here or not, stand for removed ones.
     """
 
-    documents: pa.Table = DOCUMENTS.empty_table()
     nearest: pa.Table | None = NEAREST.empty_table()
     memberships: pa.Table = MEMBERSHIPS.empty_table()
     stands: pa.Table = STANDS.empty_table()
@@ -79,14 +73,17 @@ class Content:
     Attributes:
         path: path of the run, without a login.
         clusters: CLUSTERS, largest first. A cluster's `rank` is its row here.
+        documents: DOCUMENTS, by id as UTF-8 bytes: all, or as many as a report holds, including those listed. Elsewhere
+            `document` is the row of one here.
         listed: LISTED, by rank and place. Places count the listed documents of a cluster from 0, its representative
             first.
+        families: those of `find_families`.
         cells: CELLS, by rank and place of the first document; `first` and `second` are places.
         texts: TEXTS, stored ones and those read again.
         about: returns the rest about the documents, which may still be asked for.
         weakest: WEAKEST of clusters larger than a matrix, by rank.
-        edges: EDGES of the graphs of `families.find_families(clusters)`: `part` is the place of the family, `first` and
-            `second` are places of its documents.
+        edges: EDGES of the graphs of the families: `part` is the place of the family, `first` and `second` are places
+            of its documents.
         sizes: (size, clusters of that size), ascending, of all clusters.
         resemblances: (whole percent or None for no estimate, pairs), of all pairs.
         lengths: (lower end of `LENGTHS`, documents), of all documents.
@@ -106,7 +103,9 @@ class Content:
     path: str
     metrics: RunMetrics
     clusters: pa.Table
+    documents: pa.Table
     listed: pa.Table
+    families: "Sequence[Family]"
     cells: pa.Table
     texts: pa.Table
     sizes: list[tuple[int, int]]
@@ -146,26 +145,31 @@ def list_documents(clusters: pa.Table) -> pa.Table:
     Returns:
         rank int32, place int32, doc_id; as many documents of a cluster as it has `members`.
     """
-    ranks: list[int] = []
-    places: list[int] = []
-    names: list[str] = []
-    members, first = clusters["members"].to_pylist(), clusters["representative"].to_pylist()
-    for rank, (ids, chosen) in enumerate(zip(members, first, strict=True)):
-        ordered = [chosen, *[one for one in ids if one != chosen]][: len(ids)] if chosen is not None else ids
-        ranks += [rank] * len(ordered)
-        places += range(len(ordered))
-        names += ordered
-    arrays = [pa.array(ranks, pa.int32()), pa.array(places, pa.int32()), pa.array(names, pa.string())]
+    members, first = (clusters[name].combine_chunks() for name in ("members", "representative"))
+    sizes = np.asarray(pc.list_value_length(members))
+    ranks, ends = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), np.cumsum(sizes)
+    ids, of_cluster = members.flatten(), first.take(pa.array(ranks))
+    is_first = np.array(pc.fill_null(pc.equal(ids, of_cluster), fill_value=False))
+
+    # A representative that is not among the members listed takes the place of the last of them.
+    lacks = np.asarray(first.is_valid()) & (np.bincount(ranks[is_first], minlength=len(sizes)) == 0) & (sizes > 0)
+    is_first[ends[lacks] - 1] = True
+    order = np.lexsort((~is_first, ranks))
+    places = np.arange(len(ranks)) - np.repeat(ends - sizes, sizes)
+    names = pc.if_else(pa.array(is_first), of_cluster, ids).take(pa.array(order))
+    arrays = [pa.array(ranks), pa.array(places.astype(np.int32)), names]
     return pa.Table.from_arrays(arrays, ["rank", "place", "doc_id"])
 
 
-def list_cells(names: pa.Table, matrix_each: int) -> pa.Table:
-    """Return the pairs of the first `matrix_each` documents of each cluster: rank, first, second int32, doc_a < doc_b.
+def list_cells(listed: pa.Table, matrix_each: int) -> pa.Table:
+    """Return the pairs of the first `matrix_each` documents of each cluster.
 
-    Ids are compared by their UTF-8 bytes, as in the table `pairs`.
+    Returns:
+        rank, first, second, document_a, document_b int32. The order of the documents is that of their ids, so a pair
+        with document_a < document_b may be a row of `pairs`.
     """
-    few = names.filter(pc.less(names["place"], matrix_each))
-    rank = few["rank"].to_numpy()
+    few = listed.filter(pc.less(listed["place"], matrix_each))
+    rank, document = few["rank"].to_numpy(), few["document"].to_numpy()
     starts = np.flatnonzero(np.diff(rank, prepend=-1))
     sizes = np.diff(starts, append=len(rank))
     counts = sizes * (sizes - 1) // 2
@@ -177,11 +181,15 @@ def list_cells(names: pa.Table, matrix_each: int) -> pa.Table:
     second = np.concatenate([corners[0][1], *(corners[size][1] for size in sizes.tolist())])
 
     at = np.repeat(starts, counts)
-    one, other = (few["doc_id"].take(pa.array(at + place)) for place in (first, second))
-    is_before = pc.less(one, other)
-    ends = pc.if_else(is_before, one, other), pc.if_else(is_before, other, one)
-    arrays = [pa.array(ranks), pa.array(first.astype(np.int32)), pa.array(second.astype(np.int32)), *ends]
-    return pa.Table.from_arrays(arrays, ["rank", "first", "second", "doc_a", "doc_b"])
+    one, other = document[at + first], document[at + second]
+    columns = {
+        "rank": ranks,
+        "first": first.astype(np.int32),
+        "second": second.astype(np.int32),
+        "document_a": np.minimum(one, other),
+        "document_b": np.maximum(one, other),
+    }
+    return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
 @dataclass(frozen=True)
@@ -192,44 +200,54 @@ class Family:
         component: smallest document id of the component.
         ranks: ranks of its clusters, largest cluster first.
         documents: number of distinct documents listed of its clusters.
-        drawn: ids of the documents in its graph; empty if the graphs of earlier families leave too little of
+        drawn: the documents in its graph; empty if the graphs of earlier families leave too little of
             `MOST_EDGES`.
     """
 
     component: str
     ranks: Sequence[int]
     documents: int
-    drawn: Sequence[str]
+    drawn: Sequence[int]
 
 
-def find_families(clusters: pa.Table) -> list[Family]:
+def find_families(clusters: pa.Table, listed: pa.Table) -> list[Family]:
     """Find the families of a report, that of the largest cluster first.
 
     Args:
         clusters: `CLUSTERS`; a cluster's rank is its row.
+        listed: `LISTED` of these clusters.
 
-    Cost: linear in the members listed.
+    Cost: sorts of the documents listed.
     """
-    ranks_of: dict[str, list[int]] = {}
-    for rank, component in enumerate(clusters["component"].to_pylist()):
-        ranks_of.setdefault(component, []).append(rank)
+    components = (
+        clusters["component"].combine_chunks().dictionary_encode()
+    )  # numbered in the order of their largest clusters
+    numbers = np.asarray(components.indices)
+    is_family = np.bincount(numbers) > 1
+    rank, document = listed["rank"].to_numpy(), listed["document"].to_numpy()
+    rank, document = (values[is_family[numbers[rank]]] for values in (rank, document))
 
-    members = clusters["members"].to_pylist()
-    families, left = [], MOST_EDGES
-    for component, ranks in ranks_of.items():
-        if len(ranks) < 2:  # noqa: PLR2004 - one cluster is no family
-            continue
-        ids = list(dict.fromkeys(doc for rank in ranks for doc in members[rank]))
-        drawn = ids[:DRAWN_EACH]
+    # Each document of a family once, where it first comes: by rank, then by id.
+    order = np.lexsort((document, rank, numbers[rank]))
+    family, document = numbers[rank][order].astype(np.int64), document[order]
+    first = np.sort(np.unique(family * (document.max(initial=0) + 1) + document, return_index=True)[1])
+    several, starts = np.unique(family[first], return_index=True)
+    documents_of = np.split(document[first], starts[1:])
+    ranks = np.argsort(numbers, kind="stable")
+    ranks_of = np.split(ranks[np.isin(numbers[ranks], several)], np.cumsum(np.bincount(numbers)[several])[:-1])
+
+    names, families, left = components.dictionary.take(pa.array(several)).to_pylist(), [], MOST_EDGES
+    for name, its_ranks, documents in zip(names, ranks_of, documents_of, strict=False):  # without families, one of none
+        drawn = documents[:DRAWN_EACH].tolist()
         most_edges = len(drawn) * (len(drawn) - 1) // 2
         if most_edges > left:
             drawn, most_edges = [], 0
         left -= most_edges
-        families.append(Family(component, ranks, len(ids), drawn))
+        families.append(Family(name, its_ranks.tolist(), len(documents), drawn))
     return families
 
 
-def find_nearest_sets(families: Iterable[Family], members: Sequence[Sequence[str]]) -> dict[int, tuple[int, int]]:
+def find_nearest_sets(families: Iterable[Family], members: Sequence[Sequence[int]]) -> dict[int, tuple[int, int]]:
     """Find for each cluster the earlier cluster of its family that shares most documents with it, and how many.
 
     Args:
@@ -240,20 +258,20 @@ def find_nearest_sets(families: Iterable[Family], members: Sequence[Sequence[str
         earlier one, and without families that would exceed `MOST_COUNTED` steps.
 
     Example:
-        >>> find_nearest_sets([Family("a", [0, 1, 2], 4, [])], [["a", "b", "c"], ["b", "d"], ["c", "d"]])
+        >>> find_nearest_sets([Family("a", [0, 1, 2], 4, [])], [[0, 1, 2], [1, 3], [2, 3]])
         {1: (0, 1), 2: (0, 1)}
     """
     nearest: dict[int, tuple[int, int]] = {}
     left = MOST_COUNTED
     for family in families:
         # A document in n clusters takes n (n + 1) / 2 steps.
-        memberships = Counter(doc for rank in family.ranks for doc in members[rank])
+        memberships = Counter(chain.from_iterable(members[rank] for rank in family.ranks))
         steps = sum(count * (count + 1) // 2 for count in memberships.values())
         if steps > left:
             continue
         left -= steps
 
-        earlier: dict[str, list[int]] = {}
+        earlier: dict[int, list[int]] = {}
         for rank in family.ranks:
             shared = Counter(other for doc in members[rank] for other in earlier.get(doc, ()))
             if shared:

@@ -3,7 +3,7 @@
 check         what `nddup check` said, which writes it anew; null if it has not been run
 summary       everything except clusters and documents (`summarise`)
 clusters-N    columns of `CLUSTERS_EACH` clusters, for sorting, filtering and listing
-members-N     documents and near-duplicate pairs of `MEMBERS_EACH` clusters
+members-N     documents and matrices of `MEMBERS_EACH` clusters (`_members`)
 families-N    overlapping clusters of `FAMILIES_EACH` components, with their graphs (`family_chunks`)
 documents-N   columns of `DOCUMENTS_EACH` documents, by id, so that the page finds one without reading all
 nearest-N     the nearest documents of each of these (`document_chunks`)
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nddup.ground.metrics import RunMetrics, StageMetrics
 from nddup.ground.shown import JsonValue, as_text, counted
-from nddup.report.content import LENGTHS, AboutDocuments, Content, Family, find_families, find_nearest_sets
+from nddup.report.content import LENGTHS, AboutDocuments, Content, Family, find_nearest_sets
 from nddup.report.for_review import decisive_of, is_resemblance_exact
 from nddup.report.summary import headline, notes
 from nddup.settings.schema import Config
@@ -90,14 +90,14 @@ def _states(reason: pa.ChunkedArray, kept: pa.ChunkedArray | None = None) -> lis
     return places.to_pylist()  # type: ignore[no-any-return]
 
 
-def document_chunks(shown: AboutDocuments, stored: StoredTexts) -> Iterator[tuple[str, Any]]:
+def document_chunks(documents: pa.Table, shown: AboutDocuments, stored: StoredTexts) -> Iterator[tuple[str, Any]]:
     """Yield for each chunk the columns of its documents, the nearest documents of each, and those removed for each.
 
     `nearest-N` has for each document flat triples: id, shared features, resemblance in 1/1000 or -1; it is null if the
     run has too many pairs to find them. `stands-N` has flat fours: id, place of the reason in `STATES`, resemblance in
     1/1000 and share lost in 1/10000, each -1 if unknown; a part of one is never 0.
     """
-    memberships, removed, near, size = shown.memberships, shown.stands, shown.nearest, len(shown.documents)
+    memberships, removed, near, size = shown.memberships, shown.stands, shown.nearest, len(documents)
     in_all = np.zeros(size, np.int64)
     in_all[memberships["document"]] = memberships["clusters"]
     ranks = _by_document(size, memberships, memberships["rank"].to_pylist())
@@ -110,8 +110,8 @@ def document_chunks(shown: AboutDocuments, stored: StoredTexts) -> Iterator[tupl
         numbers = near["overlap"].to_pylist(), _thousandths(near["resemblance"])
         nearest = _by_document(size, near, near["other"].to_pylist(), *numbers)
     for number, start in enumerate(range(0, size, DOCUMENTS_EACH)):
-        documents = shown.documents.slice(start, DOCUMENTS_EACH)
-        rows, places = documents.to_pydict(), slice(start, start + DOCUMENTS_EACH)
+        part = documents.slice(start, DOCUMENTS_EACH)
+        rows, places = part.to_pydict(), slice(start, start + DOCUMENTS_EACH)
         texts = [stored.get(doc, NOT_STORED) for doc in rows["doc_id"]]
         yield (
             f"documents-{number}",
@@ -122,10 +122,10 @@ def document_chunks(shown: AboutDocuments, stored: StoredTexts) -> Iterator[tupl
                 "tokens": rows["n_tokens"],
                 "features": rows["n_features"],
                 "pairs": rows["pairs"],
-                "like": _thousandths(documents["resemblance"]),
-                "lost": _lost(documents["lost"]),
+                "like": _thousandths(part["resemblance"]),
+                "lost": _lost(part["lost"]),
                 "leader": rows["leader"],
-                "state": _states(documents["reason"], documents["kept"]),
+                "state": _states(part["reason"], part["kept"]),
                 "title": [title for _, _, title in texts],
                 "text": [[chunk, place] for chunk, place, _ in texts],
                 "clusters": ranks[places],
@@ -175,9 +175,12 @@ def _by_document(size: int, rows: pa.Table, *columns: list[Any]) -> list[list[An
     return [values[low:high] for low, high in pairwise(bounds)]
 
 
+def _in_thousandths(resemblance: pa.ChunkedArray | NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.nan_to_num(np.floor(np.asarray(resemblance) * 1_000 + 1e-6), nan=-1).astype(np.int64)
+
+
 def _thousandths(resemblance: pa.ChunkedArray | NDArray[np.float64]) -> list[int]:
-    scaled = np.floor(np.asarray(resemblance) * 1_000 + 1e-6)
-    return np.nan_to_num(scaled, nan=-1).astype(np.int64).tolist()  # type: ignore[no-any-return]
+    return _in_thousandths(resemblance).tolist()  # type: ignore[no-any-return]
 
 
 def _lost(share: pa.ChunkedArray) -> list[int]:
@@ -186,16 +189,16 @@ def _lost(share: pa.ChunkedArray) -> list[int]:
     return np.nan_to_num(scaled, nan=-1).astype(np.int64).tolist()  # type: ignore[no-any-return]
 
 
-def family_chunks(shown: Content, families: Sequence[Family]) -> Iterator[tuple[str, Any]]:
+def family_chunks(shown: Content, members: Sequence[Sequence[int]]) -> Iterator[tuple[str, Any]]:
     """Yield chunks of families, each with its component, clusters, number of distinct documents, nodes and edges.
 
     A node is (id, url, state, places of its clusters among those of the family). An edge is three numbers: the places
     of two nodes, and the resemblance in 1/1000 or -1.
     """
-    listed = shown.listed
-    states = zip(listed["url"].to_pylist(), _states(listed["reason"], listed["kept"]), strict=True)
-    described = dict(zip(listed["doc_id"].to_pylist(), states, strict=True))
-    members = shown.clusters["members"].to_pylist()
+    documents = shown.documents
+    states = _states(documents["reason"], documents["kept"])
+    described = list(zip(documents["doc_id"].to_pylist(), documents["url"].to_pylist(), states, strict=True))
+    families = shown.families
     bounds = np.searchsorted(shown.edges["part"].to_numpy(), np.arange(len(families) + 1)).tolist()
     for number, start in enumerate(range(0, len(families), FAMILIES_EACH)):
         yield (
@@ -206,7 +209,7 @@ def family_chunks(shown: Content, families: Sequence[Family]) -> Iterator[tuple[
                     "ranks": list(family.ranks),
                     "documents": family.documents,
                     "nodes": _nodes(family, members, described),
-                    "edges": _flat_pairs(shown.edges.slice(bounds[place], bounds[place + 1] - bounds[place])),
+                    "edges": _flat_edges(shown.edges.slice(bounds[place], bounds[place + 1] - bounds[place])),
                 }
                 for place, family in enumerate(families[start : start + FAMILIES_EACH], start)
             ],
@@ -214,14 +217,14 @@ def family_chunks(shown: Content, families: Sequence[Family]) -> Iterator[tuple[
 
 
 def _nodes(
-    family: Family, members: Sequence[Sequence[str]], described: dict[str, tuple[str | None, int]]
+    family: Family, members: Sequence[Sequence[int]], described: Sequence[tuple[str, str | None, int]]
 ) -> list[list[Any]]:
-    places_of: dict[str, list[int]] = {doc: [] for doc in family.drawn}
+    places_of: dict[int, list[int]] = {document: [] for document in family.drawn}
     for place, rank in enumerate(family.ranks):
-        for doc in members[rank]:
-            if doc in places_of:
-                places_of[doc].append(place)
-    return [[doc, *described.get(doc, (None, 0)), places] for doc, places in places_of.items()]
+        for document in members[rank]:
+            if document in places_of:
+                places_of[document].append(place)
+    return [[*described[document], places] for document, places in places_of.items()]
 
 
 def summarise(
@@ -234,7 +237,7 @@ def summarise(
         longest: length of the longest document of each cluster shown, in tokens.
         largest: as from `largest_families`.
     """
-    metrics, documents = shown.metrics, shown.about().documents
+    metrics, documents = shown.metrics, shown.documents
     settings, sketch = metrics.settings, metrics.stages.sketch
     return {
         "run": shown.path,
@@ -399,24 +402,25 @@ def _own(lines: Sequence[str], counts: Mapping[str, int], common: float) -> Sequ
 def chunks(shown: Content) -> Iterator[Chunk]:
     """Yield all chunks of a report, those about the documents last: (name, JSON value)."""
     stored, texts = _texts(shown.texts)
-    families = find_families(shown.clusters)
     cells = _bounds(shown.cells, len(shown.clusters))
     listed = _bounds(shown.listed, len(shown.clusters))
-    columns = _columns(shown, listed, cells, stored) | _family_columns(shown, families)
+    documents = shown.listed["document"].to_pylist()
+    members = [documents[low:high] for low, high in pairwise(listed)]
+    columns = _columns(shown, listed, cells, stored) | _family_columns(shown.families, members)
     counts = {
         "clusters": {"each": CLUSTERS_EACH, "members_each": MEMBERS_EACH},
         "documents": {"each": DOCUMENTS_EACH},
-        "families": {"each": FAMILIES_EACH, "shown": len(families)},
+        "families": {"each": FAMILIES_EACH, "shown": len(shown.families)},
         "texts": {"chunks": len(texts)},
     }
     for number, start in enumerate(range(0, len(shown.clusters), CLUSTERS_EACH)):
         yield f"clusters-{number}", {name: column[start : start + CLUSTERS_EACH] for name, column in columns.items()}
-    yield from _members(shown, listed, cells)
-    yield from family_chunks(shown, families)
+    yield from _members(shown, members)
+    yield from family_chunks(shown, members)
     for number, rows in enumerate(texts):
         yield f"texts-{number}", rows
-    yield from document_chunks(shown.about(), stored)
-    largest = largest_families(shown.about().documents, stored)
+    yield from document_chunks(shown.documents, shown.about(), stored)
+    largest = largest_families(shown.documents, stored)
     yield "check", shown.check
     yield "summary", summarise(shown, counts, longest=columns["longest"], largest=largest)
 
@@ -448,17 +452,22 @@ def _columns(shown: Content, listed: list[int], cells: list[int], stored: Stored
     pairs. `kept` counts the listed documents that are kept, `texts` those with a stored text. `longest` is the length
     of the longest listed document in tokens, `title` the title of the first listed document with a text.
     """
-    clusters = shown.clusters
-    docs, urls = shown.listed["doc_id"].to_pylist(), shown.listed["url"].to_pylist()
+    clusters, documents = shown.clusters, shown.documents
+    ids, urls = documents["doc_id"].to_pylist(), documents["url"].to_pylist()
+    rank, document = shown.listed["rank"].to_numpy(), shown.listed["document"].to_numpy()
     filled = np.flatnonzero(np.diff(listed))
     longest = np.zeros(len(clusters), np.int64)
     if len(filled):
-        longest[filled] = np.maximum.reduceat(shown.listed["n_tokens"].to_numpy(), np.array(listed)[filled])
+        longest[filled] = np.maximum.reduceat(documents["n_tokens"].to_numpy()[document], np.array(listed)[filled])
 
-    has_text, ranks = np.array([doc in stored for doc in docs], np.bool_), shown.listed["rank"].to_numpy()
+    has_text = np.array([doc in stored for doc in ids], np.bool_)[document]
+    ranks, firsts = np.unique(rank[has_text], return_index=True)
     titles = [""] * len(clusters)
-    for at in np.flatnonzero(has_text)[::-1]:
-        titles[ranks[at]] = stored[docs[at]][2]
+    for at, row in zip(ranks.tolist(), document[has_text][firsts].tolist(), strict=True):
+        titles[at] = stored[ids[row]][2]
+    labels = [""] * len(clusters)
+    for at, row in zip(filled.tolist(), document[np.array(listed)[filled]].tolist(), strict=True):
+        labels[at] = (urls[row] or ids[row])[:LABEL]
     least, least_of = _weakest(shown, cells)
     return {
         "id": clusters["cluster_id"].to_pylist(),
@@ -467,10 +476,10 @@ def _columns(shown: Content, listed: list[int], cells: list[int], stored: Stored
         "coverage": clusters["coverage"].to_pylist(),
         "least": least,
         "least_of": least_of,
-        "label": [(urls[low] or docs[low])[:LABEL] if low < high else "" for low, high in pairwise(listed)],
+        "label": labels,
         "title": titles,
         "longest": longest.tolist(),
-        "kept": _count(np.asarray(shown.listed["kept"]), listed).tolist(),
+        "kept": _count(np.asarray(documents["kept"])[document], listed).tolist(),
         "texts": _count(has_text, listed).tolist(),
     }
 
@@ -496,41 +505,43 @@ def _weakest(shown: Content, cells: list[int]) -> tuple[list[int], list[int]]:
     return _thousandths(least), which.tolist()
 
 
-def _family_columns(shown: Content, families: Sequence[Family]) -> dict[str, list[int]]:
+def _family_columns(families: Sequence[Family], members: Sequence[Sequence[int]]) -> dict[str, list[int]]:
     """Return each cluster's family, and the earlier cluster of the family that shares most documents, with the number.
 
     Without such a family or cluster -1, and `shared` is 0.
     """
-    size = len(shown.clusters)
+    size = len(members)
     family, near, shared = [-1] * size, [-1] * size, [0] * size
     for place, one in enumerate(families):
         for rank in one.ranks:
             family[rank] = place
-    for rank, (other, count) in find_nearest_sets(families, shown.clusters["members"].to_pylist()).items():
+    for rank, (other, count) in find_nearest_sets(families, members).items():
         near[rank], shared[rank] = other, count
     return {"family": family, "near": near, "shared": shared}
 
 
-def _members(shown: Content, listed: list[int], cells: list[int]) -> Iterator[Chunk]:
-    """Yield each cluster's documents, by their places in `documents-N`, and pairs.
+def _members(shown: Content, members: Sequence[Sequence[int]]) -> Iterator[Chunk]:
+    """Yield each cluster's documents, by their places in `documents-N`, and the cells of its matrix.
 
-    A pair is four numbers: first, second, overlap, resemblance in 1/1000 or -1.
+    The cells are those above the diagonal, row by row: the shared features and the resemblance in 1/1000 or -1 of a
+    near-duplicate pair, and -1 alone for two other documents.
     """
-    places = pc.index_in(shown.listed["doc_id"], shown.about().documents["doc_id"].combine_chunks()).to_pylist()
-    for number, start in enumerate(range(0, len(shown.clusters), MEMBERS_EACH)):
-        end = min(start + MEMBERS_EACH, len(shown.clusters))
-        pairs = _flat_pairs(shown.cells.slice(cells[start], cells[end] - cells[start]))
-        rows = [
-            [
-                places[listed[rank] : listed[rank + 1]],
-                pairs[4 * (cells[rank] - cells[start]) : 4 * (cells[rank + 1] - cells[start])],
-            ]
-            for rank in range(start, end)
-        ]
-        yield f"members-{number}", rows
+    sizes = np.minimum([len(documents) for documents in members], shown.matrix_each).astype(np.int64)
+    ends = np.append(0, np.cumsum(sizes * (sizes - 1) // 2))
+    rank, first, second = (shown.cells[name].to_numpy().astype(np.int64) for name in ("rank", "first", "second"))
+    at = ends[rank] + first * (2 * sizes[rank] - first - 1) // 2 + second - first - 1
+    numbers, is_given = np.full((ends[-1], 2), -1), np.full((ends[-1], 2), [True, False])
+    numbers[at] = np.stack([shown.cells["overlap"].to_numpy(), _in_thousandths(shown.cells["resemblance"])], axis=1)
+    is_given[at] = True
+    flat = numbers[is_given].tolist()
+    bounds = np.append(0, np.cumsum(is_given.sum(axis=1)))[ends].tolist()
+
+    rows = [[documents, flat[low:high]] for documents, (low, high) in zip(members, pairwise(bounds), strict=True)]
+    for number, start in enumerate(range(0, len(rows), MEMBERS_EACH)):
+        yield f"members-{number}", rows[start : start + MEMBERS_EACH]
 
 
-def _flat_pairs(cells: pa.Table) -> list[int]:
-    """Return for each pair first, second, overlap if it is there, and the resemblance in 1/1000 or -1."""
-    columns = [cells[name].to_numpy() for name in ("first", "second", "overlap") if name in cells.column_names]
-    return np.stack([*columns, _thousandths(cells["resemblance"])], axis=1).astype(np.int64).ravel().tolist()
+def _flat_edges(edges: pa.Table) -> list[int]:
+    """Return for each edge first, second, and the resemblance in 1/1000 or -1."""
+    columns = [edges[name].to_numpy() for name in ("first", "second")]
+    return np.stack([*columns, _in_thousandths(edges["resemblance"])], axis=1).ravel().tolist()

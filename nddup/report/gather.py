@@ -14,7 +14,6 @@ table from the caller; Spark broadcasts it to every task where the query has the
 
 import json
 import re
-import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from isal import isal_zlib
 
 from nddup.engines.engine import Engine, FinishedRun, TextPlace, find_ids, text_places
 from nddup.errors import ConfigError, NddupError, OutputError
@@ -46,6 +46,7 @@ from nddup.report.content import (
     WEAKEST,
     AboutDocuments,
     Content,
+    Family,
     find_families,
     list_cells,
     list_documents,
@@ -103,21 +104,14 @@ WORST = """
     ORDER BY lost DESC, doc_id LIMIT 3
 """
 
-ASK_DESCRIBED = """
-    SELECT /*+ BROADCAST(w) */ w.rank, w.place, d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features,
-           k.kept, k.duplicate_of, k.reason
-    FROM documents AS d JOIN wanted AS w ON d.doc_id = w.doc_id JOIN keep AS k ON d.doc_id = k.doc_id
-    ORDER BY w.rank, w.place
-"""
-"""Facts and outcome of the documents in wanted(rank, place, doc_id): rows of `content.LISTED`."""
-
 NEAR = """
-    SELECT /*+ BROADCAST(w) */ w.rank, w.first, w.second, p.overlap, p.resemblance
-    FROM pairs AS p JOIN wanted AS w ON p.doc_a = w.doc_a AND p.doc_b = w.doc_b
-    ORDER BY w.rank, w.first, w.second
+    SELECT /*+ BROADCAST(w), BROADCAST(a), BROADCAST(b) */ w.cell, p.overlap, p.resemblance
+    FROM pairs AS p JOIN numbered AS a ON p.doc_a = a.doc_id JOIN numbered AS b ON p.doc_b = b.doc_id
+    JOIN wanted AS w ON a.document = w.document_a AND b.document = w.document_b
+    ORDER BY w.cell
 """
-"""Overlap and resemblance of the pairs in wanted(rank, first, second, doc_a, doc_b) that are near-duplicates: rows of
-`content.CELLS`."""
+"""Overlap and resemblance of the pairs in wanted(cell, document_a, document_b) that are near-duplicates; the numbers of
+documents are those of numbered(doc_id, document)."""
 
 ASK_DOCUMENTS = """
     SELECT d.doc_id, d.url, d.source, d.record, d.n_tokens, d.n_features, k.kept, k.duplicate_of, k.reason,
@@ -236,9 +230,8 @@ MOST_NEAR, NEAREST_EACH = 1_000_000, 8
 EVALUATION, CHECK, COMPONENTS = "evaluation.json", "check.json", "false_components"
 """Files and a table that are shown if the run has them."""
 
-PACKED, LEVEL = 4_000, 4
-"""Characters from which a chunk is compressed, and how well: zlib's own level, 6, takes three times as long for an
-eighth less."""
+PACKED, LEVEL = 4_000, 3
+"""Characters from which a chunk is compressed, and how well: zlib takes four times as long for a tenth less."""
 
 
 def largest_clusters(listed_each: int) -> str:
@@ -293,23 +286,32 @@ def ask_memberships(each: int) -> str:
     """  # noqa: S608 - a number
 
 
-def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -> AboutDocuments:
-    """Read facts, outcome, nearest documents and clusters of each document.
+def ask_documents(run: FinishedRun, names: pa.Table) -> pa.Table:
+    """Read facts and outcome of each document.
 
     Args:
-        clusters: `content.CLUSTERS`; a cluster's rank is its row.
-        names: the documents listed of these clusters: doc_id.
+        names: the documents listed of clusters: doc_id.
 
     Returns:
-        At most `MOST_DOCUMENTS` documents: the listed ones, then others in collection order.
+        `content.DOCUMENTS`, by id: the listed ones, then others in collection order, `MOST_DOCUMENTS` in all.
 
-    Cost: a pass over each of `documents`, `keep`, `pairs` and `members`; both ends of the pairs are sorted.
+    Cost: a pass over each of `documents`, `keep` and `pairs`.
     """
-    listed = pa.table({"doc_id": pc.unique(names["doc_id"].combine_chunks())})
-    text = f"{ASK_DOCUMENTS} LIMIT {MOST_DOCUMENTS}"
-    documents = run.sql(text, wanted=listed).cast(DOCUMENTS).sort_by("doc_id")
-    wanted = documents.select(["doc_id"]).append_column("document", pa.array(np.arange(len(documents), dtype=np.int32)))
+    listed = pa.table({"doc_id": pc.unique(names["doc_id"])})
+    text = f"{ASK_DOCUMENTS} LIMIT {max(MOST_DOCUMENTS, len(listed))}"
+    return run.sql(text, wanted=listed).cast(DOCUMENTS).sort_by("doc_id")
 
+
+def ask_about_documents(run: FinishedRun, documents: pa.Table, clusters: pa.Table) -> AboutDocuments:
+    """Read the nearest documents and the clusters of each document, and those that were removed for it.
+
+    Args:
+        documents: `content.DOCUMENTS`.
+        clusters: `content.CLUSTERS`; a cluster's rank is its row.
+
+    Cost: a pass over each of `keep`, `pairs` and `members`; both ends of the pairs are sorted.
+    """
+    wanted = number_documents(documents)
     nearest = None
     if run.metrics.rows["pairs"] <= MOST_PAIRS:
         each = max(1, min(NEAREST_EACH, MOST_NEAR // max(1, len(documents))))
@@ -319,7 +321,25 @@ def ask_about_documents(run: FinishedRun, clusters: pa.Table, names: pa.Table) -
     memberships = run.sql(ask_memberships(CLUSTERS_EACH), wanted=wanted, ranked=ranked).cast(MEMBERSHIPS)
     stands = run.sql(ask_stands(STANDS_EACH), wanted=wanted).cast(STANDS)
     families = run.sql("SELECT count(DISTINCT duplicate_of) AS n FROM keep WHERE NOT kept")["n"][0].as_py()
-    return AboutDocuments(documents, nearest, memberships, stands, families)
+    return AboutDocuments(nearest, memberships, stands, families)
+
+
+def number_documents(documents: pa.Table) -> pa.Table:
+    """Return doc_id, document: the ids with their rows."""
+    numbers = pa.array(np.arange(len(documents), dtype=np.int32))
+    return documents.select(["doc_id"]).append_column("document", numbers)
+
+
+def ask_cells(run: FinishedRun, documents: pa.Table, listed: pa.Table, matrix_each: int) -> pa.Table:
+    """Return `content.CELLS`: the near-duplicate pairs among the first `matrix_each` documents of each cluster."""
+    cells = list_cells(listed, matrix_each)
+    places = pa.array(np.arange(len(cells), dtype=np.int32))
+    wanted = cells.select(["document_a", "document_b"]).append_column("cell", places)
+    near = run.sql(NEAR, wanted=wanted, numbered=number_documents(documents))
+    cells = cells.take(near["cell"])
+    return pa.table(
+        [*(cells[name] for name in ("rank", "first", "second")), near["overlap"], near["resemblance"]], CELLS
+    )
 
 
 def ask_weakest(run: FinishedRun, clusters: pa.Table, matrix_each: int) -> pa.Table:
@@ -369,14 +389,14 @@ def number_members(members: pa.Table) -> tuple[pa.Table, pa.Table]:
     return placed.sort_by([("part", "ascending"), ("number", "ascending")]), numbered
 
 
-def ask_edges(run: FinishedRun, clusters: pa.Table) -> pa.Table:
+def ask_edges(run: FinishedRun, documents: pa.Table, families: Sequence[Family]) -> pa.Table:
     """Return the near-duplicate pairs among the documents in the graph of each family: `content.EDGES`."""
-    drawn = [family.drawn for family in find_families(clusters)]
+    drawn = [family.drawn for family in families]
     wanted = pa.table(
         {
-            "part": pa.array([part for part, ids in enumerate(drawn) for _ in ids], pa.int32()),
-            "place": pa.array([place for ids in drawn for place in range(len(ids))], pa.int32()),
-            "doc_id": pa.array([doc for ids in drawn for doc in ids], pa.string()),
+            "part": pa.array([part for part, rows in enumerate(drawn) for _ in rows], pa.int32()),
+            "place": pa.array([place for rows in drawn for place in range(len(rows))], pa.int32()),
+            "doc_id": documents["doc_id"].take(pa.array([row for rows in drawn for row in rows], pa.int32())),
         }
     )
     return run.sql(WITHIN, wanted=wanted).cast(EDGES) if len(wanted) else EDGES.empty_table()
@@ -411,22 +431,27 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
     listed_each, matrix_each = _share_out(sizes)
     clusters = run.sql(largest_clusters(listed_each)).cast(CLUSTERS)
     names = list_documents(clusters)
-    about = run.meanwhile(ask_about_documents, clusters, names)
+    documents = ask_documents(run, names)
+    places = pc.index_in(names["doc_id"], value_set=documents["doc_id"])
+    listed = pa.table([names["rank"], names["place"], places], LISTED)
+    about = run.meanwhile(ask_about_documents, documents, clusters)
     texts = run.sql(ASK_TEXTS).cast(TEXTS) if run.holds("texts") else TEXTS.empty_table()
     risky = draw_risky(run, asked.risky, asked.seed) if asked is not None and asked.risky else []
     if asked is not None:
         known = find_ids(run, asked.documents)
-        documents = [*(known.get(one, one) for one in asked.documents), *list_ids(risky)]
-        asked = asked._replace(documents=documents)
+        asked = asked._replace(documents=[*(known.get(one, one) for one in asked.documents), *list_ids(risky)])
         missing = _asked_documents(run, clusters, names, texts, asked)
         texts = pa.concat_tables([texts, _read_again(run, missing, asked.find_texts)]) if missing else texts
+    families = find_families(clusters, listed)
     losses = {**run.sql(LOSSES).to_pylist()[0], "worst": [list(row.values()) for row in run.sql(WORST).to_pylist()]}
     return Content(
         path=drop_login(run.path),
         metrics=run.metrics,
         clusters=clusters,
-        listed=run.sql(ASK_DESCRIBED, wanted=names).cast(LISTED),
-        cells=run.sql(NEAR, wanted=list_cells(names, matrix_each)).cast(CELLS),
+        documents=documents,
+        listed=listed,
+        families=families,
+        cells=ask_cells(run, documents, listed, matrix_each),
         texts=texts,
         sizes=sizes,
         resemblances=_counted(run.sql(RESEMBLANCES)),
@@ -441,7 +466,7 @@ def gather(run: FinishedRun, asked: Asked | None = None) -> Content:
         risky=risky,
         about=about,
         weakest=ask_weakest(run, clusters, matrix_each),
-        edges=ask_edges(run, clusters),
+        edges=ask_edges(run, documents, families),
         matrix_each=matrix_each,
         listed_each=listed_each,
     )
@@ -567,7 +592,7 @@ def packed_script_of(name: str, value: JsonValue) -> str:
         data = text.encode()
     except UnicodeEncodeError:  # half a surrogate pair
         data = json.dumps(value, separators=(",", ":")).encode()
-    return f'nddup.unpack("{name}","{b64encode(zlib.compress(data, LEVEL)).decode()}");\n'
+    return f'nddup.unpack("{name}","{b64encode(isal_zlib.compress(data, LEVEL)).decode()}");\n'
 
 
 def report_run(run: FinishedRun, folder: RunFolder, asked: Asked | None = None) -> str:

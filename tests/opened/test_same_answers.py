@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
@@ -12,7 +13,7 @@ from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.engines.engine import PLACES, FinishedRun
 from nddup.report import gather as gathering
-from nddup.report.content import CLUSTERS, list_cells, list_documents
+from nddup.report.content import CLUSTERS, LISTED, list_cells, list_documents
 from nddup.report.data import chunks
 from nddup.report.gather import gather
 from nddup.results import show
@@ -28,13 +29,16 @@ def wanted_by(run: FinishedRun) -> dict[str, list[pa.Table]]:
     """Return the small tables that each question is asked with; each id is asked for by every second question."""
     names = list_documents(run.sql(gathering.largest_clusters(200)).cast(CLUSTERS))
     parts = names.select(["rank", "place", "doc_id"]).rename_columns(["part", "place", "doc_id"])
+    numbers = gathering.number_documents(gathering.ask_documents(run, names))
+    document = pc.index_in(names["doc_id"], value_set=numbers["doc_id"])
+    cells = list_cells(pa.table([names["rank"], names["place"], document], LISTED), 24)
+    cells = cells.append_column("cell", pa.array(range(len(cells)), pa.int32()))
     clusters, documents = (
         [pa.table({"id": pa.array([one], pa.string())}) for one in [*run.sql(text)["id"].to_pylist(), "nobody's"]]
         for text in ("SELECT cluster_id AS id FROM clusters", "SELECT doc_id AS id FROM documents")
     )
     return {
-        gathering.ASK_DESCRIBED: [names],
-        gathering.NEAR: [list_cells(names, 24)],
+        gathering.NEAR: [cells],
         PLACES: [names.select(["doc_id"])],
         gathering.ASK_DOCUMENTS: [names.select(["doc_id"])],
         gathering.WITHIN: [parts],
@@ -95,12 +99,14 @@ def test_both_engines_give_the_same_answers(
         ["part", "place", "doc_id"]
     )
     others, numbered = gathering.number_members(names)
+    numbers = gathering.number_documents(gathering.ask_documents(here, names))
 
     for text in [*asked_of(gathering), *asked_of(show), PLACES, gathering.largest_clusters(2)]:
         for table in given.get(text, [None]):
             tables = {} if table is None else {"wanted": table}
             tables |= {"names": FAMILY_NAMES} if "FROM names" in text else {}  # of a run with `output.names_from`
             tables |= {"others": others, "numbered": numbered} if text == gathering.ASK_WEAKEST else {}
+            tables |= {"numbered": numbers} if text == gathering.NEAR else {}
             assert answer(here, text, tables) == answer(there, text, tables), text
     if kind != "made":  # report/test_gathered_documents.py compares the report of such a run
         assert list(chunks(gather(here))) == list(chunks(gather(there)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nddup.ground.metrics import RunMetrics
 from nddup.report.content import (
@@ -22,6 +23,7 @@ from nddup.report.content import (
     TEXTS,
     AboutDocuments,
     Content,
+    Family,
     find_families,
     list_cells,
     list_documents,
@@ -91,10 +93,8 @@ def make_shown(
     urls = {document[0]: document[1] for cluster in clusters for document in cluster}
     texts = {document[0]: document[2] for cluster in clusters for document in cluster if document[2]}
     docs, ranks, places = names["doc_id"].to_pylist(), names["rank"].to_pylist(), names["place"].to_pylist()
-    listed = pa.table(
+    rows = pa.table(
         {
-            "rank": names["rank"],
-            "place": names["place"],
             "doc_id": names["doc_id"],
             "url": [urls[doc] for doc in docs],
             "source": ["pages.xml"] * len(docs),
@@ -106,10 +106,12 @@ def make_shown(
                 None if place == 0 else clusters[rank][0][0] for rank, place in zip(ranks, places, strict=True)
             ],
             "reason": [None if place == 0 else "near" for place in places],
-        },
-        schema=LISTED,
+        }
     )
-    cells = list_cells(names, 24)
+    documents = documents_of(rows.to_pylist())
+    document = pc.index_in(names["doc_id"], value_set=documents["doc_id"])
+    listed = pa.table([names["rank"], names["place"], document], schema=LISTED)
+    cells = list_cells(listed, 24)
     cells = pa.table(
         {
             **{name: cells[name] for name in ("rank", "first", "second")},
@@ -118,14 +120,16 @@ def make_shown(
         },
         schema=CELLS,
     )
-    about = documents_of(listed, cells)
-    documents = about.documents
+    about = about_documents(documents, listed, cells)
+    families = find_families(table, listed)
     sizes = np.unique([len(cluster) for cluster in clusters], return_counts=True)
     fields: dict[str, Any] = {
         "path": "out/made",
         "metrics": metrics_of(len(documents), len(cells), len(clusters), sum(documents["kept"].to_pylist())),
         "clusters": table,
+        "documents": documents,
         "listed": listed,
+        "families": families,
         "cells": cells,
         "texts": pa.table({"doc_id": list(texts), "text": list(texts.values())}, schema=TEXTS),
         "sizes": list(zip(sizes[0].tolist(), sizes[1].tolist(), strict=True)),
@@ -133,7 +137,7 @@ def make_shown(
         "lengths": [(100, len(docs))],
         "rejects": [],
         "about": lambda: about,
-        "edges": edges_of(table),
+        "edges": edges_of(listed, families),
     }
     return Content(**{**fields, **more})
 
@@ -142,53 +146,58 @@ NOTHING_UNREAD = {"parent": None, "unread_bytes": 0, "unread_parts": 0}
 NESTED = {"parent": "b", "unread_bytes": 1_200, "unread_parts": 1, "leader": True}
 
 
-def documents_of(listed: pa.Table, cells: pa.Table) -> AboutDocuments:
-    """Return the documents of clusters and one without duplicates; each removed one at 0.9, a fortieth of it lost."""
-    rows = {row["doc_id"]: row for row in listed.to_pylist()}  # a document may be listed in several clusters
-    at = {(row["rank"], row["place"]): row["doc_id"] for row in listed.to_pylist()}
+def documents_of(described: Sequence[dict[str, Any]]) -> pa.Table:
+    """Return the documents of clusters and one without duplicates; each removed one loses a fortieth of it."""
+    rows = {row["doc_id"]: row for row in described}  # a document may be listed in several clusters
     removed = Counter(row["duplicate_of"] for row in rows.values())
-    near: dict[str, list[str]] = {doc: [] for doc in rows}
+    alone = {"doc_id": "alone", "url": "https://elsewhere.example/one/install-guide.html", "source": "other.xml",
+             "record": 9, "n_tokens": 50, "n_features": 46, "kept": True, **NESTED}  # fmt: skip
+    near = Counter(row["doc_id"] for row in described)  # of pairs this is enough
+    made = [
+        {**NOTHING_UNREAD, **row, "stands": removed[doc], "longest": 120, "pairs": near[doc]}
+        for doc, row in sorted((rows | {"alone": alone} if rows else rows).items(), key=lambda item: item[0].encode())
+    ]
+    return pa.Table.from_pylist([{name: row.get(name) for name in DOCUMENTS.names} for row in made], DOCUMENTS)
+
+
+def about_documents(documents: pa.Table, listed: pa.Table, cells: pa.Table) -> AboutDocuments:
+    """Return what is known of these documents: all pairs of a cluster are near."""
+    rows, at = documents.to_pylist(), {(row["rank"], row["place"]): row["document"] for row in listed.to_pylist()}
+    near: dict[int, list[int]] = {document: [] for document in range(len(rows))}
     for rank, first, second in zip(*(cells[name].to_pylist() for name in ("rank", "first", "second")), strict=True):
         for one, other in ((at[rank, first], at[rank, second]), (at[rank, second], at[rank, first])):
             near[one].append(other)
-    alone = {"doc_id": "alone", "url": "https://elsewhere.example/one/install-guide.html", "source": "other.xml",
-             "record": 9, "n_tokens": 50, "n_features": 46, "kept": True, **NESTED}  # fmt: skip
-    held = [
-        {**NOTHING_UNREAD, **row, "stands": removed[doc], "longest": 120, "pairs": len(near.get(doc, ()))}
-        for doc, row in sorted((rows | {"alone": alone} if rows else rows).items(), key=lambda item: item[0].encode())
-    ]
-    ranks: dict[str, list[int]] = {doc: [] for doc in rows}
-    for (rank, _), doc in at.items():
-        ranks[doc].append(rank)
-    names = [row["doc_id"] for row in held]
-    removed_by: dict[str | None, list[dict[str, Any]]] = {}
-    for row in held:
-        removed_by.setdefault(row.get("duplicate_of"), []).append(row)
+    ranks: dict[int, list[int]] = {document: [] for document in near}
+    for (rank, _), document in at.items():
+        ranks[document].append(rank)
+    removed_by: dict[str | None, list[str]] = {}
+    for row in rows:
+        removed_by.setdefault(row["duplicate_of"], []).append(row["doc_id"])
     return AboutDocuments(
-        pa.Table.from_pylist([{name: row.get(name) for name in DOCUMENTS.names} for row in held], DOCUMENTS),
         pa.Table.from_pylist(
-            [{"document": number, "other": other, "overlap": 180, "resemblance": 0.9}
-             for number, doc in enumerate(names) for other in near.get(doc, ())], NEAREST),
+            [{"document": number, "other": rows[other]["doc_id"], "overlap": 180, "resemblance": 0.9}
+             for number, others in near.items() for other in others], NEAREST),
         pa.Table.from_pylist(
-            [{"document": number, "rank": rank, "clusters": len(ranks[doc])}
-             for number, doc in enumerate(names) for rank in ranks.get(doc, ())], MEMBERSHIPS),
+            [{"document": number, "rank": rank, "clusters": len(of_one)}
+             for number, of_one in ranks.items() for rank in of_one], MEMBERSHIPS),
         pa.Table.from_pylist(
-            [{"document": number, "other": row["doc_id"], "reason": "near", "resemblance": 0.9, "lost": 0.025}
-             for number, doc in enumerate(names) for row in removed_by.get(doc, ())], STANDS),
+            [{"document": number, "other": other, "reason": "near", "resemblance": 0.9, "lost": 0.025}
+             for number, row in enumerate(rows) for other in removed_by.get(row["doc_id"], ())], STANDS),
         sum(name is not None for name in removed_by),
     )  # fmt: skip
 
 
-def edges_of(clusters: pa.Table) -> pa.Table:
+def edges_of(listed: pa.Table, families: Sequence[Family]) -> pa.Table:
     """Return an edge between every two documents of a cluster."""
-    members = clusters["members"].to_pylist()
+    members: dict[int, set[int]] = {}
+    for row in listed.to_pylist():
+        members.setdefault(row["rank"], set()).add(row["document"])
     rows = []
-    for part, family in enumerate(find_families(clusters)):
-        sets = [set(members[rank]) for rank in family.ranks]
+    for part, family in enumerate(families):
         rows += [
             {"part": part, "first": i, "second": j, "resemblance": 0.9}
             for (i, a), (j, b) in combinations(enumerate(family.drawn), 2)
-            if any({a, b} <= one for one in sets)
+            if any({a, b} <= members[rank] for rank in family.ranks)
         ]
     return pa.Table.from_pylist(rows, EDGES)
 

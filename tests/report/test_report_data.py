@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.errors import NddupError
 from nddup.report import gather as gathering
-from nddup.report.content import LENGTHS, list_cells, list_documents
+from nddup.report.content import CLUSTERS, LENGTHS, LISTED, Family, find_families, list_cells, list_documents
 from nddup.report.data import chunks
 from nddup.report.for_review import is_resemblance_exact
 from nddup.report.frame import draw_report
@@ -133,7 +134,7 @@ def test_documents_and_pairs_of_clusters_are_listed_once(sizes: list[int]) -> No
     shown = make_shown(clusters)
 
     names = list_documents(shown.clusters)
-    cells = list_cells(names, 4).to_pylist()
+    cells = list_cells(shown.listed, 4).to_pylist()
 
     listed = [
         (rank, place, doc)
@@ -141,13 +142,71 @@ def test_documents_and_pairs_of_clusters_are_listed_once(sizes: list[int]) -> No
         for place, doc in enumerate([cluster[0][0], *sorted(one[0] for one in cluster[1:])])
     ]
     assert [tuple(row.values()) for row in names.to_pylist()] == listed
+    ids = shown.documents["doc_id"].to_pylist()
+    assert [ids[row] for row in shown.listed["document"].to_pylist()] == names["doc_id"].to_pylist()
     docs = {(rank, place): doc for rank, place, doc in listed}
     expected = [
         (rank, i, j, *sorted((docs[rank, i], docs[rank, j]), key=str.encode))
         for rank, size in enumerate(sizes)
         for i, j in combinations(range(min(size, 4)), 2)
     ]
-    assert [tuple(row.values()) for row in cells] == expected
+    assert [(*places, ids[one], ids[other]) for *places, one, other in (row.values() for row in cells)] == expected
+
+
+cut_clusters = st.lists(
+    st.tuples(
+        st.sampled_from("pqr"), st.sets(st.sampled_from("abcdefé"), min_size=1), st.none() | st.sampled_from("abf")
+    ),
+    max_size=6,
+)
+
+
+@given(made=cut_clusters)
+def test_cut_clusters_and_families_are_listed_as_one_by_one(made: list[tuple[str, set[str], str | None]]) -> None:
+    """A representative that the members lack is the first of as many; families are those made one by one."""
+    count, members = len(made), [sorted(ids, key=str.encode) for _, ids, _ in made]
+    columns = {
+        "cluster_id": [f"{number:016x}" for number in range(count)], "support": [1] * count, "size": [9] * count,
+        "component": [component for component, _, _ in made], "coverage": ["all"] * count,
+        "representative": [chosen for _, _, chosen in made],
+        "members": members,
+    }  # fmt: skip
+    clusters = pa.table(columns, schema=CLUSTERS)
+
+    names = list_documents(clusters)
+    document = pa.array(["abcdefé".index(doc) for doc in names["doc_id"].to_pylist()], pa.int32())
+    families = find_families(clusters, pa.table([names["rank"], names["place"], document], schema=LISTED))
+
+    expected = [
+        [chosen, *(one for one in ids if one != chosen)][: len(ids)] if chosen else ids
+        for ids, (_, _, chosen) in zip(members, made, strict=True)
+    ]
+    assert [tuple(row.values()) for row in names.to_pylist()] == [
+        (rank, place, doc) for rank, ids in enumerate(expected) for place, doc in enumerate(ids)
+    ]
+    of_component: dict[str, list[int]] = {}
+    for rank, (component, _, _) in enumerate(made):
+        of_component.setdefault(component, []).append(rank)
+    assert families == [
+        Family(component, ranks, len(drawn), list(drawn))
+        for component, ranks in of_component.items()
+        if len(ranks) > 1
+        for drawn in [dict.fromkeys(doc for rank in ranks for doc in sorted(map("abcdefé".index, expected[rank])))]
+    ]
+
+
+@given(data=st.data(), size=st.integers(0, 5))
+def test_the_cells_of_a_matrix_are_its_pairs(data: st.DataObject, size: int) -> None:
+    """Cells above the diagonal, row by row, hold the pairs that there are, and -1 for the others."""
+    shown = make_shown([[(f"{cluster}{member}", None, "") for member in range(size + 2)] for cluster in "abc"])
+    is_near = data.draw(st.lists(st.booleans(), min_size=len(shown.cells), max_size=len(shown.cells)))
+
+    rows = dict(chunks(replace(shown, cells=shown.cells.filter(pa.array(is_near, pa.bool_())))))["members-0"]
+
+    expected = [number for near in is_near for number in ([180, 900] if near else [-1])]
+    assert [number for _, cells in rows for number in cells] == expected
+    each = (size + 2) * (size + 1) // 2
+    assert [sum(number != 900 for number in cells) for _, cells in rows] == [each] * 3
 
 
 WORDS = [f"w{number}" for number in range(60)]
@@ -179,15 +238,17 @@ def test_what_is_shown_is_what_the_tables_say(finished: tuple[Path, Path]) -> No
 
     by_size = sorted(tables["clusters"], key=lambda row: (-row["size"], row["cluster_id"]))
     assert shown.clusters["cluster_id"].to_pylist() == [row["cluster_id"] for row in by_size]
-    assert once((row["rank"], row["doc_id"]) for row in shown.listed.to_pylist()) == {
+    documents = shown.documents.to_pylist()
+    listed = [row | documents[row["document"]] for row in shown.listed.to_pylist()]
+    assert once((row["rank"], row["doc_id"]) for row in listed) == {
         (rank, doc) for rank, row in enumerate(by_size) for doc in row["members"]
     }
     fates = once_each((row["doc_id"], (row["kept"], row["duplicate_of"], row["reason"])) for row in tables["keep"])
     places = once_each((row["doc_id"], (row["url"], row["record"], row["n_tokens"])) for row in tables["documents"])
-    for row in shown.listed.to_pylist():
+    for row in documents:
         assert (row["kept"], row["duplicate_of"], row["reason"]) == fates[row["doc_id"]]
         assert (row["url"], row["record"], row["n_tokens"]) == places[row["doc_id"]]
-    named = {(row["rank"], row["place"]): row["doc_id"] for row in shown.listed.to_pylist()}
+    named = {(row["rank"], row["place"]): row["doc_id"] for row in listed}
     near = once_each(((row["doc_a"], row["doc_b"]), (row["overlap"], row["resemblance"])) for row in tables["pairs"])
     cells = {
         (row["rank"], *sorted((named[row["rank"], row["first"]], named[row["rank"], row["second"]]))): (
@@ -255,7 +316,7 @@ def test_a_report_needs_the_inputs_only_for_texts_that_were_not_stored(
     summary = (run / "report" / "data" / "summary.js").read_text()
     assert '"texts":{"documents":5,' in summary
     known = set(shown.texts["doc_id"].to_pylist())
-    other = next(row for row in shown.about().documents["doc_id"].to_pylist() if row not in known)
+    other = next(row for row in shown.documents["doc_id"].to_pylist() if row not in known)
     assert main(["report", str(run), "--doc", other, "--doc", min(known)]) == 0
     assert f'"texts":{{"documents":{len(known) + 1},' in (run / "report" / "data" / "summary.js").read_text()
     assert main(["report", str(run), "--doc", "nobody"]) == 2

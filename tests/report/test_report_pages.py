@@ -177,7 +177,7 @@ def test_thousands_of_clusters(watched: Watched, tmp_path: Path) -> None:
     clusters = many_clusters(12_000)
     shown = make_shown(clusters)
     address = write_to(tmp_path, shown)
-    documents = math.ceil(len(shown.about().documents) / 5_000)
+    documents = math.ceil(len(shown.documents) / 5_000)
     assert len(list((tmp_path / "data").iterdir())) == 2 + 2 + 24 + 3 * documents
 
     page = watched.open(address)

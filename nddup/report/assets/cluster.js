@@ -35,9 +35,16 @@
     return [table, more];
   }
 
-  function pairsOf(flat) {
+  // The cells above the diagonal, row by row: the numbers of a near-duplicate pair, -1 for two other documents.
+  function pairsOf(size, flat) {
     const found = new Map();
-    for (let at = 0; at < flat.length; at += 4) found.set(`${flat[at]},${flat[at + 1]}`, [flat[at + 2], flat[at + 3]]);
+    let at = 0;
+    for (let i = 0; i < size; i += 1) {
+      for (let j = i + 1; j < size; j += 1) {
+        const overlap = flat[at++];
+        if (overlap >= 0) found.set(`${i},${j}`, [overlap, flat[at++]]);
+      }
+    }
     return (i, j) => found.get(i < j ? `${i},${j}` : `${j},${i}`) || null;
   }
 
@@ -223,7 +230,7 @@
     const rows = await nddup.load(`members-${Math.floor(rank / each)}`);
     const [places, flat] = rows[rank % each];
     const list = (await Promise.all(places.map(nddup.at))).map(nddup.asRow);
-    const near = pairsOf(flat);
+    const near = pairsOf(Math.min(list.length, data.clusters.matrix_each), flat);
     const coverage = columns.coverage[rank];
     const size = columns.size[rank];
     const asked = ["a", "b"].map((name) => Number(params.get(name)) - 1);
