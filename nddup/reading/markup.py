@@ -50,13 +50,13 @@ a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr 
 sup tt u var wbr
 bold italic monospace overline roman sans-serif sc underline styled-content named-content ext-link xref
 hi emph emphasis subscript superscript foreign choice sic corr orig reg expan ex supplied unclear surplus persname
-placename
+placename c g charparams
 """
 
 INLINE: Final = frozenset(_INLINE.split())
 """Local names of XML elements, in lower case, inside which a word goes on.
 
-They are those of HTML, and the inline elements of JATS, TEI and DocBook."""
+They are those of HTML, and the inline elements of JATS, TEI and DocBook, and of ABBYY, whose letters are elements."""
 
 HIDDEN = ("script", "style", "noscript", "template")
 

@@ -437,9 +437,17 @@ def _select(element: etree._Element, path: Path) -> list[Node]:
     nodes: list[Any] = [element]
     for step in path:
         if step.is_attribute:
-            return [value for node in nodes for key, value in node.attrib.items() if step.name in ("*", _local(key))]
+            return [value for node in nodes for value in _values_at(node, step.name)]
         nodes = _children(nodes[0], step) if len(nodes) == 1 else [c for node in nodes for c in _children(node, step)]
     return nodes
+
+
+def _values_at(node: etree._Element, name: str) -> list[str]:
+    """Return the values of an attribute; of a word that ALTO divides at a line end, all of it at its first half."""
+    whole = str(node.get("SUBS_CONTENT", "")) if name == "CONTENT" else ""
+    if whole and node.get("SUBS_TYPE") in ("HypPart1", "HypPart2"):
+        return [whole] if node.get("SUBS_TYPE") == "HypPart1" else []
+    return [str(value) for key, value in node.attrib.items() if name in ("*", _local(str(key)))]
 
 
 def _children(node: etree._Element, step: Step) -> list[etree._Element]:

@@ -363,6 +363,20 @@ def test_an_entry_of_atom_in_base64(kind: str) -> None:
     assert [seen(result) for result in results] == [("1", None, "T one")]
 
 
+def test_a_word_that_two_lines_divide_is_one_in_alto() -> None:
+    """It stands whole beside each half, and counts where it begins, maybe on another page; a hyphen alone stays."""
+    half = '<String CONTENT="{}" SUBS_TYPE="HypPart{}" SUBS_CONTENT="{}"/>'
+    lines = [
+        half.format("Don", 2, "Abandon") + '<String CONTENT="the"/>' + half.format("news", 1, "newspaper") + "<HYP/>",
+        half.format("paper", 2, "newspaper") + '<String CONTENT="co-" SUBS_TYPE="HypPart1"/>',
+        '<String CONTENT="op" SUBS_TYPE="HypPart2"/>',
+    ]
+    block = "".join(f"<TextLine>{line}</TextLine>" for line in lines)
+    data = f"<alto><Layout><Page><PrintSpace><TextBlock>{block}</TextBlock></PrintSpace></Page></Layout></alto>"
+
+    assert [seen(one)[-1] for one in read_all(data.encode())[1]] == ["the newspaper co- op"]
+
+
 def test_all_blocks_of_a_page_and_one_reading_of_a_line() -> None:
     """ALTO's blocks may lie in blocks of blocks; of readings of OCR in PAGE the first is the text."""
     block = '<TextBlock><TextLine><String CONTENT="{}"/></TextLine></TextBlock>'
