@@ -32,6 +32,7 @@ from nddup.matching.lookups import hash_strings
 from nddup.mining.fimi import read_fimi
 from nddup.passages.tabulate import find_characters
 from nddup.reading.json_lines import Keys, find_ends, read_lines
+from nddup.reading.json_spread import as_lines
 from nddup.reading.page_limits import count_parts, count_tags, most_attributes, trace_elements
 from nddup.scanning.found import join_encoded, text_buffers
 from nddup.sketching.recipe import Recipe, make_sketches
@@ -97,6 +98,7 @@ def _lines(cases: Sequence[bytes]) -> None:
         for data in (line, b'{"text": "' + line, b'{"' + line + b'"}', b'{"id": ' + line + b"}"):
             whole = np.frombuffer(data + b"\n", np.uint8)
             read_lines(whole, find_ends(whole), Keys("text", "id", "url"), 1 << 20)
+            as_lines(b"[" + data)
 
 
 def _strings(cases: Sequence[bytes]) -> None:

@@ -2,7 +2,7 @@
 
     read_head   first bytes of a file -> FileHead
 
-If no format is given, these are tried in order: JSON lines, by `{`; romip, by its namespace; a declared format, by the
+If no format is given, these are tried in order: JSON, by `{`, `[{`; romip, by its namespace; a declared format, by the
 root element, if the file has records of that format; trec, by a DOC with a DOCNO or a REUTERS with a NEWID;
 romip, by documents with a docID; else plain XML. In plain XML the record is the shallowest element, at most three
 levels below the root, that has a usual name (document, doc, item, ...), or is repeated and has an id or holds half of
@@ -19,9 +19,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
-from nddup.reading.charsets import SURE_OF_UTF_8, file_encoding, shown_encoding
+from nddup.reading.charsets import SINGLE_BYTE, SURE_OF_UTF_8, canonical_charset, file_encoding, shown_encoding
 from nddup.reading.chats import is_chat, texts_of
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
+from nddup.reading.json_spread import as_lines
 from nddup.reading.xml_cutting import holds_separators
 from nddup.reading.xml_structure import (
     BODY_NAMES,
@@ -47,11 +48,8 @@ TITLE_KEYS = "|".join(name for name in TITLE_NAMES if not name.startswith("@"))
 MOST_LINES = 20
 """Lines of JSON after the first with a text that show whether what it lacks is empty in all."""
 
-_ARRAY = re.compile(r"\s*\[\s*(\{|\])")
-"""The start of a JSON array of objects."""
-
-_SPREAD = re.compile(r"\s*\{[^\n]*(?<=[{\[,])[ \r]*\n")
-"""The first line of a JSON object that spans several lines."""
+_JSON = re.compile(r"\s*(\[\s*)?\{")
+"""The start of objects of JSON, one a line or in an array."""
 
 
 def read_head(
@@ -94,10 +92,10 @@ def read_head(
     encoding, mark = _encoding_of(head, given)
     text = head[mark:].decode(encoding, "replace")
     settings = _settings(record, id, url, content)
-    if format in (None, "jsonl") and _ARRAY.match(text):
-        raise FormatError("a JSON array; expected one JSON object per line: jq -c '.[]' FILE > FILE.jsonl")
-    if format == "jsonl" or (format is None and text.lstrip().startswith("{")):
-        return _json_head(text, encoding, settings, "input.format" if format else "begins with {")
+    start = _JSON.match(text)
+    if format == "jsonl" or (format is None and start):
+        why = "input.format" if format else f"begins with {'[{' if start and start[1] else '{'}"
+        return _json_head(head[mark:], encoding, settings, why)
 
     shape = scan(text)
     is_xml = format or record or text.lstrip().startswith("<")  # prose may show a sample of XML
@@ -290,12 +288,18 @@ def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead
 # --- JSON lines ---
 
 
-def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: str) -> FileHead:
+def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], why: str) -> FileHead:
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
-    row = first_row(text.split("\n"))
+    text = head.decode(encoding, "replace")
+    row = {} if text.lstrip().startswith("[") else first_row(text.split("\n"))
+    can_be_lined = canonical_charset(encoding) in {"utf-8", *SINGLE_BYTE}
+    is_spread = False
+    if not row and can_be_lined:
+        row = first_row(as_lines(head).decode(encoding, "replace").split("\n"))
+        is_spread = bool(row)
     keys, filled = list(row), _filled_in(row)
-    if not keys and (not declared.content or _SPREAD.match(text) or "\n" not in text.strip()):
-        advice = "; expected one JSON object per line: jq -c . FILE > FILE.jsonl" if _SPREAD.match(text) else ""
+    if not keys and (not declared.content or "\n" not in text.strip()):
+        advice = "" if can_be_lined else f"; an array, or objects over several lines, are not read in {encoding}"
         raise FormatError(f"no line at its start is a JSON object{advice}")
 
     content = declared.content
@@ -315,7 +319,15 @@ def _json_head(text: str, encoding: str, settings: Mapping[str, object], why: st
         content=content,
     )
     separator = "\n".encode(encoding)
-    return FileHead(format=with_markup(declared), encoding=encoding, separator=separator, is_by_line=True, why=why)
+    return FileHead(
+        format=with_markup(declared),
+        encoding=encoding,
+        separator=separator,
+        is_indivisible=is_spread,
+        is_by_line=True,
+        is_spread=is_spread,
+        why=why,
+    )
 
 
 def are_lines(start: bytes, head: FileHead) -> bool:

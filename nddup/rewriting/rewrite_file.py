@@ -10,6 +10,7 @@
 Pages and texts are one record each, so a file is copied as it is, cut, or not written at all.
 """
 
+import codecs
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO, NamedTuple
@@ -21,11 +22,12 @@ import pyarrow.compute as pc
 from nddup.reading.charsets import MARKS, unit_of
 from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FILE_KINDS, FileHead, Kind
+from nddup.reading.json_spread import LinedStream
 from nddup.reading.mail import count_messages
 from nddup.reading.mail_cutting import cut_mail
 from nddup.reading.outcomes import Reject
 from nddup.reading.sgml_records import find_sgml_start
-from nddup.reading.streams import COMPRESSIONS, PIECE, Chunk, Expanded, Packer, Part, StoppedError, cut_pieces
+from nddup.reading.streams import COMPRESSIONS, PIECE, Chunk, Expanded, Packer, Part, StoppedError, Stream, cut_pieces
 from nddup.reading.warc_cutting import walk_warc
 from nddup.reading.xml_cutting import cut_records, is_readable_as_ascii
 from nddup.reading.xml_records import wrapper_of
@@ -47,6 +49,7 @@ from nddup.rewriting.verdicts import (
 )
 
 JSON_BLANKS = b" \t\r\n\0"
+LINE_END = b"\n"
 
 Member = bytes | None
 """Bytes of a record, or None at its end."""
@@ -101,7 +104,7 @@ def _in_bytes(chunk: bytes, text: str, place: tuple[int, int], encoding: str) ->
     return start, len(chunk) if place[1] == len(data) else end
 
 
-def rewrite_chunks(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
+def rewrite_chunks(stream: Stream, head: FileHead, verdicts: Verdicts, max_record: int) -> Iterator[bytes]:
     """Yield the bytes of the new file, as the verdicts say.
 
     Everything between the records stays: the prolog, the elements around the records, comments, the end of the root. A
@@ -494,8 +497,27 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
         return
 
     stream = Expanded(raw, compression, most if compression else None)
-    pieces = STREAMED[kind](stream, head, verdicts, max_record)
+    if head.is_spread:
+        lined = LinedStream(stream)
+        pieces: Iterable[bytes | None] = _as_found(rewrite_chunks(lined, head, verdicts, max_record), lined)
+    else:
+        pieces = STREAMED[kind](stream, head, verdicts, max_record)
     yield from pack(pieces, compression, b"" if kind == "mail" else line_end_of(head))
+
+
+def _as_found(lines: Iterable[bytes], stream: LinedStream) -> Iterator[bytes]:
+    """Yield lines of JSON, between brackets and commas if the stream that they are from holds an array."""
+    before = first = b"[\n"
+    for piece in lines:
+        if not stream.is_list or piece == codecs.BOM_UTF8:
+            yield piece
+        elif piece == LINE_END:
+            before = before or b",\n"
+        elif piece.strip(JSON_BLANKS):
+            yield before + (piece.lstrip(JSON_BLANKS) if before else piece)
+            before = b""
+    if stream.is_list:
+        yield (first if before == first else b"\n") + b"]\n"
 
 
 def _copy(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:

@@ -370,7 +370,7 @@ def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
         return container
     try:
         head = read_head(start, format=options.format, record=options.record, **paths)  # type: ignore[arg-type]
-        if head.is_by_line and is_text_name(name) and not (options.format or are_lines(start, head)):
+        if head.is_by_line and is_text_name(name) and not (options.format or head.is_spread or are_lines(start, head)):
             raise FormatError("most of its first lines are no JSON objects")  # noqa: TRY301
     except FormatError:
         if options.format or options.record or not LINES_NAME.search(name):

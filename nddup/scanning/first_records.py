@@ -19,6 +19,7 @@ import pyarrow as pa
 from nddup.errors import ConfigError, NddupError
 from nddup.reading.detect import first_row
 from nddup.reading.formats import FileHead, Format, FormatError
+from nddup.reading.json_spread import as_lines
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import expand_head
 from nddup.reading.xml_structure import ID_NAMES, URL_NAMES, first_of, scan
@@ -240,7 +241,8 @@ def fields_of(reader: PartReader, file: InputFile, head: FileHead) -> list[str]:
     try:
         if head.format.files.is_columnar:
             return [str(name) for name in _schema_of(reader, file).names]
-        start = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES).decode(head.encoding, "replace")
+        expanded = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES)
+        start = (as_lines(expanded) if head.is_spread else expanded).decode(head.encoding, "replace")
         if kind == "jsonl":
             return list(first_row(start.split("\n")[:RECORDS]))
         if kind == "csv":

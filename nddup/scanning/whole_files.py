@@ -13,9 +13,10 @@ from nddup.ground.shown import clean
 from nddup.reading.charsets import unit_of
 from nddup.reading.containers import read_container
 from nddup.reading.formats import FileHead
+from nddup.reading.json_spread import LinedStream
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import parse_record
-from nddup.reading.streams import Chunk, Expanded, Part, StoppedError, cut_pieces, reject_parts
+from nddup.reading.streams import Chunk, Expanded, Part, StoppedError, Stream, cut_pieces, reject_parts
 from nddup.reading.xml_cutting import cut_records
 from nddup.scanning.found import LocatedRecord, in_batches
 from nddup.scanning.record_blocks import Bytes, are_blocks, cut_lines, read_blocks
@@ -52,7 +53,7 @@ def read_files(files: Iterable[StoredFile], head: FileHead, max_record: int) -> 
                 yield from _rows_in(file, head, max_record)
         elif is_whole:
             yield from read_blocks(
-                (piece for file in together for piece in _lines_in(file, max_record)), head, max_record
+                (piece for file in together for piece in _lines_in(file, head, max_record)), head, max_record
             )
         else:
             records = (one for file in together for one in _found_in(file, head, max_record))
@@ -71,14 +72,14 @@ def _rows_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[Sequ
         yield from read_row_blocks(raw, head, file.source, most=file.most, max_record=max_record)
 
 
-def _lines_in(file: StoredFile, max_record: int) -> Iterator[tuple[str, int, Bytes | Reject]]:
+def _lines_in(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tuple[str, int, Bytes | Reject]]:
     try:
         raw = file.open()
     except (OSError, StoppedError) as error:
         yield file.source, 0, _unopened(error)
         return
     with raw:
-        for piece in cut_lines(_expanded(raw, file), max_record):
+        for piece in cut_lines(_expanded(raw, file, head), max_record):
             yield file.source, 0, piece
 
 
@@ -111,7 +112,7 @@ def read_file(file: StoredFile, head: FileHead, max_record: int) -> Iterator[tup
             for record in read_container(raw, head, **about, limit=file.most, max_record=max_record):
                 yield record, b""
         else:
-            yield from read_stream(_expanded(raw, file), head, max_record)
+            yield from read_stream(_expanded(raw, file, head), head, max_record)
 
 
 def _unopened(error: OSError | StoppedError) -> Reject:
@@ -120,12 +121,13 @@ def _unopened(error: OSError | StoppedError) -> Reject:
     return Reject("unreadable", clean(str(error)).splitlines()[0], "")
 
 
-def _expanded(raw: BinaryIO, file: StoredFile) -> Expanded:
-    return Expanded(raw, file.compression, file.most if file.compression else None)
+def _expanded(raw: BinaryIO, file: StoredFile, head: FileHead) -> Stream:
+    expanded = Expanded(raw, file.compression, file.most if file.compression else None)
+    return LinedStream(expanded) if head.is_spread else expanded
 
 
 def read_stream(
-    stream: Expanded, head: FileHead, max_record: int, *, is_part: bool = False
+    stream: Stream, head: FileHead, max_record: int, *, is_part: bool = False
 ) -> Iterator[tuple[Record | Reject, bytes]]:
     """Yield the records of a stream that is cut at separators, each with its chunk (empty for a reject without one).
 

@@ -192,14 +192,15 @@ def test_6_files_that_are_not_read(say: Say) -> None:
     Path("in").mkdir()
     Path("news.jsonl").rename("in/news.csv")
     Path("in/logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
-    Path("in/list.json").write_text('[{"url": "a", "text": "b"}]', encoding="utf-8")
+    Path("in/list.json").write_text('[{"url": "a", "text": "b"}', encoding="utf-16")
     Path("in/old.docx").write_bytes(b"PK\3\4\0")
     Path("in/README").touch()
 
     done = say("run", "in", *RUN[2:])
 
     skipped = "1 images, styles, scripts and the like of pages, 1 named as a readme, licence, notice or changelog"
-    unread = "list.json (a JSON array), old.docx (binary: a Word document); each is in rejects/"
+    why = "no line at its start is a JSON object"
+    unread = f"list.json ({why}), old.docx (binary: a Word document); each is in rejects/"
     assert done == Transcript(
         0,
         [*table(records_read="8   3 files, 1 kB", rejected="2   1 binary, 1 no records"),

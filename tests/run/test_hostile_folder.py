@@ -67,6 +67,8 @@ FILES: dict[bytes, Callable[[], bytes]] = {
     b"head.eml": lambda: b"Subject: =?utf-8?q?" + b"=41" * 90_000 + b"?=\nX: " + b"y;" * 90_000 + b"\n\nbody a b c\n",
     b"entities.xml": lambda: b'<!DOCTYPE r [<!ENTITY b "' + b"&a;" * 900 + b'">]><r><d>&b;</d></r>',
     b"deep.json": lambda: b'{"id": 1, "text": ' + b"[" * 90_000 + b"}\n" + LINE % (1, 1),
+    b"array.json": lambda: b"[\n" + b",\n".join([LINE[:-1] % (70, 1), b'{"id": 71}', b"[[", LINE[:-1] % (72, 2)]),
+    b"spread.json.gz": lambda: gzip.compress((LINE % (80, 1) + LINE % (81, 2)).replace(b", ", b",\n ")),
     b"deep.html": lambda: b"<p>a b c" + b"<b>" * 90_000,
     b"chats.parquet": chats,
     b"half.parquet": lambda: chats()[:-300],

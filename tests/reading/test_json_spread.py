@@ -1,0 +1,126 @@
+"""JSON in an array, or over several lines, is read as the same rows one a line are; Python's parser is the oracle."""
+
+import gzip
+import io
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nddup.embedded.run import run_locally
+from nddup.reading.detect import read_head
+from nddup.reading.json_spread import LinedStream, as_lines
+from nddup.settings.load import build_config
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('aé"\\{}[],: \n\t\r\u2028')),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+ROWS = st.lists(st.dictionaries(st.text(st.sampled_from('ab"\\[{')), VALUES, max_size=4), max_size=5)
+BLANKS = st.text(st.sampled_from(" \n\t\r"), max_size=3)
+
+
+def values_in(lines: bytes) -> list[Any]:
+    """Parse each line that is not blank."""
+    return [json.loads(line) for line in lines.split(b"\n") if line.strip()]
+
+
+@given(ROWS, st.sampled_from([None, 1, "\t"]), BLANKS, BLANKS, st.randoms())
+def test_lines_hold_the_same_values(
+    rows: list[dict[str, Any]], indent: int | str | None, before: str, after: str, draw: random.Random
+) -> None:
+    """In an array, or one after another with a blank between, in pieces of any size; nothing moves."""
+    spelled = [json.dumps(row, indent=indent, ensure_ascii=draw.random() < 0.5) for row in rows]
+    listed = f"{before}[{before}" + f"{after},{before}".join(spelled) + f"{after}]{after}"
+    for text, is_list in ((listed, True), (f"{before} {after}".join(spelled), False)):
+        data = text.encode()
+        lines = as_lines(data)
+
+        assert values_in(lines) == rows
+        assert len(lines) == len(data)
+        stream, raw = LinedStream(io.BytesIO(data)), b""
+        while piece := stream.read(draw.randint(1, 9)):
+            raw += piece
+        assert raw == lines
+        assert stream.is_list == is_list
+
+
+@given(st.lists(st.sampled_from([*'{}[],:"\\ \n\ta', '{"a": 1}']), max_size=30).map("".join))
+def test_lines_stay_lines(text: str) -> None:
+    """Whatever the bytes are, lines of JSON with no blank between two objects are unchanged, and marks of text stay."""
+    lines = as_lines(text.encode()).decode()
+
+    assert len(lines) == len(text)
+    assert all(was == now or (was in " \n\t\r,[]" and now in " \n") for was, now in zip(text, lines, strict=True))
+
+
+def texts(seed: int) -> str:
+    """Return forty words drawn from a seed."""
+    return " ".join(map(str, np.random.default_rng(seed).integers(0, 999, 40)))
+
+
+ROWS_OF_FILES = [{"id": f"d{at}", "title": "a\nb", "text": texts(at // 2), "tags": ["x", {"y": at}]} for at in range(6)]
+SPELLED = {
+    "array.json": json.dumps(ROWS_OF_FILES).encode(),
+    "spread.json": json.dumps(ROWS_OF_FILES, indent=2, ensure_ascii=False).encode("utf-8-sig") + b"\r\n",
+    "lines.json": b"[\n" + b",\n".join(json.dumps(row).encode() for row in ROWS_OF_FILES) + b"\n]",
+    "values.json": "\n".join(json.dumps(row, indent=1) for row in ROWS_OF_FILES).encode(),
+    "blank.jsonl": " ".join(json.dumps(row) for row in ROWS_OF_FILES).encode(),
+    "packed.json.gz": gzip.compress(json.dumps(ROWS_OF_FILES, indent=4).encode()),
+}
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_a_file_is_read_as_lines_are_and_written_in_its_form(name: str, tmp_path: Path) -> None:
+    """The tables are those of the rows one a line; what is kept is an array again where it was one."""
+    source = tmp_path / "in" / name
+    source.parent.mkdir()
+    tables = list[list[list[str]]]()
+    for data in (SPELLED[name], "".join(json.dumps(row) + "\n" for row in ROWS_OF_FILES).encode()):
+        packed = data if name.endswith("gz") == data.startswith(b"\x1f") else gzip.compress(data)
+        source.write_bytes(packed)
+        output = tmp_path / f"out {len(tables)}"
+        settings = {"keep": {"policy": ["first"]}, "output": {"report": False, "kept": "as-input"}}
+        run_locally([str(source)], str(output), build_config(settings, origin="test"))
+        names = ("documents", "pairs", "keep", "rejects")
+        tables.append([sorted(map(str, pq.read_table(output / one).to_pylist())) for one in names])
+
+    assert tables[0] == tables[1]
+    assert len(tables[0][1]) == 3
+    written = (tmp_path / "out 0" / "kept" / name).read_bytes()
+    text = (gzip.decompress(written) if name.endswith("gz") else written).decode("utf-8-sig")
+    is_list = text.startswith("[")
+    kept = json.loads(text) if is_list else [json.loads(line) for line in text.splitlines()]
+    assert kept == ROWS_OF_FILES[::2]
+    assert is_list == ("values" not in name and "blank" not in name)
+
+
+def test_all_removed_is_an_empty_array_and_damage_costs_what_it_touches(tmp_path: Path) -> None:
+    """A value that is no object is a reject, as is the rest of a file that ends inside one."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text(json.dumps(ROWS_OF_FILES[:1]), encoding="utf-8")
+    (tmp_path / "in" / "b.json").write_text(json.dumps([{**ROWS_OF_FILES[0], "id": "other"}]), encoding="utf-8")
+    broken = f'[{{"id": 1, "text": "raw\nline {texts(7)}"}}, 5, [], {{"id": 2}}, {{"id": 3, "text": "cut'
+    (tmp_path / "in" / "c.json").write_text(broken, encoding="utf-8")
+    settings = {"input": {"max_rejects": 1.0}, "output": {"report": False, "kept": "as-input"}}
+    run_locally([str(tmp_path / "in")], str(tmp_path / "out"), build_config(settings, origin="test"))
+
+    assert json.loads((tmp_path / "out" / "kept" / "b.json").read_bytes()) == []
+    documents = pq.read_table(tmp_path / "out" / "documents")["doc_id"].to_pylist()
+    assert sorted(documents) == ["1", "d0", "other"]
+    rejects = pq.read_table(tmp_path / "out" / "rejects")["reason"].to_pylist()
+    assert sorted(rejects) == ["malformed", "malformed", "malformed", "no content"]
+
+
+@pytest.mark.parametrize("text", ["[{{fullurl: of a wiki}}] words", "{{template}} words", "[1, 2]", "[]", "{", "[{"])
+def test_what_is_no_json_is_not_taken_for_it(text: str) -> None:
+    """A text that begins like an array or an object is none."""
+    with pytest.raises(ValueError, match=r"JSON"):
+        read_head(text.encode())
