@@ -268,7 +268,7 @@ def _match(
         heavy, rounds = probes.heavy, tuple(pruned.rounds)
         del pruned
     else:
-        rows, probes, heavy = _by_keys(sketches, rule.finder, rule)
+        rows, probes, heavy = _by_keys(sketches, totals, rule.finder, rule)
         rounds = ()
 
     postings = post_prefixes(probes)
@@ -367,24 +367,23 @@ class _Search:
 
 
 def _by_keys(
-    sketches: Ragged, finder: Finder, rule: PairingOptions
+    sketches: Ragged, totals: NDArray[np.int32], finder: Finder, rule: PairingOptions
 ) -> tuple[NDArray[np.int64], Probes, NDArray[np.bool_]]:
-    """Return the places of the sketches not smaller than their bound, by size, these with keys, and which of all are
+    """Return the places of the sketches not smaller than their bound, by total, these with keys, and which of all are
     heavy.
     """
-    sizes = np.diff(sketches.offsets).astype(np.int32)
-    bounds = rule.threshold.bounds(sizes)
-    rows = np.flatnonzero(bounds <= sizes)
-    rows = rows[np.argsort(sizes[rows], kind="stable")]
+    bounds = rule.threshold.needs(totals)
+    rows = np.flatnonzero(bounds <= np.diff(sketches.offsets))
+    rows = rows[np.argsort(totals[rows], kind="stable")]
     all_keys = finder.keys(sketches)
     numbered = Prefixes(all_keys.offsets, *number_keys(all_keys.values))
     heavy, _ = find_heavy(numbered, rule.most_light)
     lengths = np.diff(all_keys.offsets)[rows].astype(np.int32)
     keys = take_prefixes(numbered, rows, lengths)
-    by_size = take_rows(sketches, rows)
+    by_total = take_rows(sketches, rows)
     return (
         rows,
-        Probes(by_size, keys, sizes[rows], bounds[rows], lengths, lengths, heavy[rows], make_bitmaps(*by_size)),
+        Probes(by_total, keys, totals[rows], bounds[rows], lengths, lengths, heavy[rows], make_bitmaps(*by_total)),
         heavy,
     )
 

@@ -14,6 +14,7 @@ from nddup.ground.arrays import Ragged
 from nddup.matching.bitmaps import make_bitmaps, most_common
 from nddup.matching.overlap_join import ComparisonLimits
 from nddup.matching.threshold import Side, Threshold, common_needed
+from nddup.sketching.minhash import Finder
 
 SIZE = 8
 SHARES = (Fraction(1, 2), Fraction(7, 10), Fraction(9, 10))
@@ -72,14 +73,28 @@ def test_needs_are_the_least_of_all_partners(totals: list[int], share: Fraction,
         assert [threshold.needs(own[at : at + 1])[0] for at in range(len(own))] == threshold.needs(own).tolist()
 
 
-@given(st.lists(documents, min_size=1, max_size=14, unique_by=lambda d: tuple(sketch_of(d))), st.sampled_from(SHARES))
-def test_the_candidates_are_those_of_the_definition(texts: list[frozenset[int]], share: Fraction) -> None:
-    """A search finds exactly the pairs whose estimate reaches the threshold and whose ids allow the share."""
+def runs_of(sketch: list[int], rows: int) -> set[tuple[int, ...]]:
+    """Return the runs of so many ids, of which one in common lets sketches meet."""
+    return {tuple(sketch[at : at + rows]) for at in range(max(len(sketch) - rows, 0) + 1)}
+
+
+collections = st.lists(documents, min_size=1, max_size=14, unique_by=lambda document: tuple(sketch_of(document)))
+
+
+@given(collections, st.sampled_from(SHARES), st.sampled_from([None, 1, 3]))
+def test_the_candidates_are_those_of_the_definition(
+    texts: list[frozenset[int]], share: Fraction, run: int | None
+) -> None:
+    """A search finds exactly the pairs whose estimate reaches the threshold and whose ids allow the share.
+
+    Where sketches meet by runs of ids (`super`), those that have one in common.
+    """
     threshold = rule_at(share)
     rows = [sketch_of(text) for text in texts]
     offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
     sketches = Ragged(offsets, np.array([value for row in rows for value in row], np.uint64))
-    options = PairingOptions(threshold, None, 100, ComparisonLimits(10_000, 10_000))
+    finder = None if run is None else Finder(0, run)
+    options = PairingOptions(threshold, finder, 100, ComparisonLimits(10_000, 10_000))
     nodes, n_features = np.arange(len(rows), dtype=np.int32), np.array([*map(len, texts)], np.int32)
     with Workers(1) as workers:
         found = match(nodes, sketches, n_features, options, workers)
@@ -92,7 +107,8 @@ def test_the_candidates_are_those_of_the_definition(texts: list[frozenset[int]],
         shared = len({*union} & {*rows[a]} & {*rows[b]})
         common = len({*rows[a]} & {*rows[b]})
         enough = max(1, common_needed(len(texts[a]), len(texts[b]), threshold.rule))
-        if Fraction(shared, len(union)) >= least and common >= enough:
+        meet = run is None or runs_of(rows[a], run) & runs_of(rows[b], run)
+        if meet and Fraction(shared, len(union)) >= least and common >= enough:
             expected.add((a, b))
     assert set(map(tuple, found.ends.tolist())) == expected
 
