@@ -238,11 +238,17 @@ def bands_of(config: Config) -> Bands:
     """Return the bands and rows of LSH: as set, or chosen for the threshold so that few pairs are missed.
 
     Raises:
-        ValueError: if bands x rows is not the size of the signature.
+        ValueError: if bands x rows is not the size of the signature, or it is too small for a least resemblance of
+            candidates, for which bands could be chosen.
     """
     sketch, n = config.sketch, config.sketch.size
     if sketch.bands is None and sketch.rows is None:
         threshold = candidate_share(config) / (n if isinstance(config.pairs.threshold, int) else 1)
+        if not threshold:
+            raise ValueError(
+                f"sketch.size: {n} slots tell no candidates from others at pairs.threshold={config.pairs.threshold}"
+                " where texts decide; take more, or give sketch.bands"
+            )
         return choose_bands(n, float(min(threshold, Fraction(1))), weight_of_missed=WEIGHT_OF_MISSED)
 
     bands, rows = sketch.bands or n // (sketch.rows or 1), sketch.rows or n // (sketch.bands or 1)

@@ -18,6 +18,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sketch.tagged": False}, "sketch.tagged: kind min-s takes none; min-perm does"),
     ({"sketch.kind": "minhash", "sketch.bands": 20, "sketch.rows": 5}, "must be sketch.size 200, 20 x 5 = 100"),
     ({"sketch.kind": "minhash", "sketch.rows": 7}, "bands x rows must be sketch.size 200, do not divide it"),
+    (
+        {"sketch.kind": "minhash", "sketch.size": 16, "pairs.threshold": 0.3, "pairs.confirm": "resemblance"},
+        "sketch.size: 16 slots tell no candidates from others at pairs.threshold=0.3 .*; take more, or give",
+    ),
     ({"sketch.bits": 40}, "sketch.bits: only for Rabin's fingerprint; sketch.fingerprint is rolling"),
     ({"sketch.fingerprint": "rabin", "sketch.bits": 64}, "sketch.bits: .*less than or equal to 63"),
     ({"sketch.permutation": "datasketch"}, "datasketch needs kind minhash, got kind min-s"),
