@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # whether kernels are compiled is asked before numba is loade
     from nddup.ground.kernels import OfNumba
 
 EVENTS = {
-    "_match_sketches": 67, "_mine_as_usual": 56, "_sketch_texts": 46, "_read_pages": 15, "_read_json": 15,
+    "_match_sketches": 67, "_mine_as_usual": 56, "_sketch_texts": 46, "_read_pages": 15, "_read_json": 16,
     "_run_as_usual": 48, "_compare_collections": 76, "_sketch_and_pair": 140, "_run_embedded": 92,
     "_mine_sketches": 62, "_check_results": 30, "_look_up": 17, "_cluster_around_leaders": 38,
 }  # fmt: skip

@@ -43,6 +43,7 @@ from nddup.passages.repeats import find_repeats
 from nddup.passages.tabulate import find_characters
 from nddup.reading import markup, page_limits
 from nddup.reading.json_lines import Keys, find_ends, read_lines
+from nddup.reading.json_spread import as_lines
 from nddup.scanning import read_again, sketch_records
 from nddup.scanning.found import text_buffers
 from nddup.settings.load import build_config
@@ -103,7 +104,7 @@ def _read_pages() -> None:
 
 
 def _read_json() -> None:
-    line = np.frombuffer(b'{"title": "a", "text": "b"}\n', np.uint8)
+    line = np.frombuffer(as_lines(b'[{"title": "a", "text": "b"}]\n'), np.uint8)
     read_lines(line, find_ends(line), Keys("text", titles=("title",)), line.size).join("\n")
 
 
