@@ -92,10 +92,8 @@ def read_head(
     encoding, mark = _encoding_of(head, given)
     text = head[mark:].decode(encoding, "replace")
     settings = _settings(record, id, url, content)
-    start = _JSON.match(text)
-    if format == "jsonl" or (format is None and start):
-        why = "input.format" if format else f"begins with {'[{' if start and start[1] else '{'}"
-        return _json_head(head[mark:], encoding, settings, why)
+    if format == "jsonl" or (format is None and _JSON.match(text)):
+        return _json_head(head[mark:], encoding, settings, is_given=format is not None)
 
     shape = scan(text)
     is_xml = format or record or text.lstrip().startswith("<")  # prose may show a sample of XML
@@ -288,10 +286,12 @@ def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead
 # --- JSON lines ---
 
 
-def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], why: str) -> FileHead:
+def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is_given: bool) -> FileHead:
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
     text = head.decode(encoding, "replace")
-    row = {} if text.lstrip().startswith("[") else first_row(text.split("\n"))
+    start = _JSON.match(text)
+    in_list = start is not None and start[1] is not None
+    row = {} if in_list else first_row(text.split("\n"))
     can_be_lined = canonical_charset(encoding) in {"utf-8", *SINGLE_BYTE}
     is_spread = False
     if not row and can_be_lined:
@@ -326,7 +326,7 @@ def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], why: 
         is_indivisible=is_spread,
         is_by_line=True,
         is_spread=is_spread,
-        why=why,
+        why="input.format" if is_given else f"begins with {'[{' if in_list else '{'}",
     )
 
 

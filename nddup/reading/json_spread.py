@@ -4,7 +4,7 @@
     LinedStream   a stream of such a file        -> a stream of as many bytes
 
 Line ends inside an object are blanks, commas and blanks between objects line ends, and the brackets around them blanks.
-The JSON values stay the same. A missing bracket or quote joins what follows it: a file of lines loses one record.
+The JSON values stay the same. A missing bracket or quote makes one record of all that follows; of lines it costs one.
 """
 
 from typing import Final

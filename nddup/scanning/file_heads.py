@@ -26,6 +26,7 @@ from nddup.reading.containers import (
 )
 from nddup.reading.detect import are_lines, read_head
 from nddup.reading.formats import FORMATS, BinaryError, FileHead, FormatError, NoRecordsError
+from nddup.reading.json_spread import as_lines
 from nddup.reading.markup import begins_as_page
 from nddup.reading.streams import (
     PIECE,
@@ -370,7 +371,8 @@ def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
         return container
     try:
         head = read_head(start, format=options.format, record=options.record, **paths)  # type: ignore[arg-type]
-        if head.is_by_line and is_text_name(name) and not (options.format or head.is_spread or are_lines(start, head)):
+        lines = as_lines(start) if head.is_spread else start
+        if head.is_by_line and is_text_name(name) and not (options.format or are_lines(lines, head)):
             raise FormatError("most of its first lines are no JSON objects")  # noqa: TRY301
     except FormatError:
         if options.format or options.record or not LINES_NAME.search(name):
