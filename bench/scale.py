@@ -40,8 +40,6 @@ def run(options: argparse.Namespace) -> None:
         times = [usage.seconds, usage.seconds / count * 1e6, usage.cpu_seconds]
         rows.append([f"{count:,}", *times, *(size / 1e6 for size in measured), sizes["pairs"]])
         values.append({"records": count, **asdict(usage), **sizes})
-    ratio = (values[-1]["seconds"] / counts[-1]) / (values[0]["seconds"] / counts[0])
-    slope = (values[-1]["seconds"] - values[0]["seconds"]) / (counts[-1] - counts[0]) * 1e6
     headings = [
         "records",
         "seconds",
@@ -56,8 +54,12 @@ def run(options: argparse.Namespace) -> None:
     ]
     show("scale: the whole job, its start included; most disk and memory at any time",
          [*headings, "workers MB", "pairs"], rows)  # fmt: skip
-    print(f"  a record of the last costs {ratio:.2f} times one of the first; {slope:.1f} us a record more")
-    record("scale", options, runs=values, ratio=round(ratio, 3), microseconds_a_record=round(slope, 2))
+    ratio = (values[-1]["seconds"] / counts[-1]) / (values[0]["seconds"] / counts[0])
+    more = counts[-1] - counts[0]
+    slope = (values[-1]["seconds"] - values[0]["seconds"]) / more * 1e6 if more else None  # of one count
+    if slope is not None:
+        print(f"  a record of the last costs {ratio:.2f} times one of the first; {slope:.1f} us a record more")
+    record("scale", options, runs=values, ratio=round(ratio, 3), microseconds_a_record=slope and round(slope, 2))
 
 
 def _measure(count: int, options: argparse.Namespace) -> tuple[Usage, dict[str, int]]:
