@@ -17,7 +17,7 @@ from nddup.reading.formats import FileHead
 from nddup.reading.outcomes import DIVIDED, Reject
 from nddup.reading.sgml_records import divide_sgml
 from nddup.reading.streams import Chunk, Part, StoppedError
-from nddup.reading.xml_records import HIDDEN, Wrapper, wrapper_of
+from nddup.reading.xml_records import Wrapper, hidden_at, wrapper_of
 
 Piece = Chunk | Part | Reject
 
@@ -200,12 +200,13 @@ class _Cutter:
 
     def _reaches_end_of(self, hidden: int) -> bool:
         """Take pieces until a comment, CDATA section or instruction ends; return whether it does."""
-        end = next((end for begin, end in HIDDEN.items() if self._data.startswith(begin, hidden)), None)
-        if end is None:  # a DOCTYPE
+        marks = hidden_at(self._data, hidden)
+        if marks is None:  # a DOCTYPE
             return False
-        place = hidden
+        begin, end = marks
+        first = place = hidden + len(begin)
         while self._data.find(end, place, self._limit(hidden)) < 0:
-            place = max(hidden, len(self._data) - len(end))
+            place = max(first, len(self._data) - len(end))
             if not self._take(hidden):
                 self._spare -= len(self._data) - hidden
                 return False

@@ -134,8 +134,8 @@ class Wrapper:
             return True
         at = start + 1
         while match := self.marks.search(chunk, at):
-            end = next((end for begin, end in HIDDEN.items() if chunk.startswith(begin, match.start())), None)
-            at = chunk.find(end, match.start()) if end else -1
+            marks = hidden_at(chunk, match.start())
+            at = chunk.find(marks[1], match.start() + len(marks[0])) if marks else -1
             if at < 0:
                 return True
         return False
@@ -221,6 +221,11 @@ _TAG = re.compile(
 )
 
 _ATTRIBUTE = re.compile(rb"=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+
+
+def hidden_at(data: bytes | bytearray, place: int) -> tuple[bytes, bytes] | None:
+    """Return how what may hide tags begins and ends at a place; its end may not overlap its beginning, as in `<?>`."""
+    return next((marks for marks in HIDDEN.items() if data.startswith(marks[0], place)), None)
 
 
 def wrapper_of(tag: str, namespaces: tuple[tuple[str, str], ...]) -> Wrapper:

@@ -137,6 +137,8 @@ def test_a_chunk_of_many_records_may_be_longer_than_a_record() -> None:
         ("<doc id='0'><![CDATA[a</doc><doc id='1'>b</doc><doc id='2'/>", ["malformed", "1", "2"]),
         ("<doc id='0'>a & b<doc id='x'>\x01</doc>&nbsp;</doc><doc id='1'>b</doc><doc id='2'/>", ["0", "1", "2"]),
         ("<doc id='0'>z</doc><!-- <doc id='x'>a</doc><doc id='1'>b</doc><doc id='2'/>", ["0", "1", "2"]),
+        ("<doc id='0'>z</doc><?><doc id='x'>a</doc><doc id='1'>b</doc><doc id='2'/>", ["0", "1", "2"]),
+        ("<doc id='0'>z</doc><!--><doc id='x'>a</doc><doc id='1'>b</doc><doc id='2'/>", ["0", "1", "2"]),
         ("<doc id='0' id='0'/><doc id='1'>b</doc><doc id='2'/>", ["malformed", "1", "2"]),
     ],
 )
