@@ -4,7 +4,8 @@
     LinedStream   a stream of such a file        -> a stream of as many bytes
 
 Line ends inside an object are blanks, commas and blanks between objects line ends, and the brackets around them blanks.
-The JSON values stay the same. A missing bracket or quote makes one record of all that follows; of lines it costs one.
+The JSON values stay the same. After a missing bracket or quote all that follows is one object without an end: the
+stream says that it is damaged there.
 """
 
 from typing import Final
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from nddup.ground.kernels import Written, compiled
 from nddup.reading.json_lines import BACKSLASH, CLOSE, CLOSE_LIST, COMMA, OPEN, OPEN_LIST, QUOTE, RETURN, SPACE, TAB
-from nddup.reading.streams import PIECE, Stream
+from nddup.reading.streams import PIECE, StoppedError, Stream
 
 FEED: Final = ord("\n")
 
@@ -23,6 +24,7 @@ DEPTH, IN_LIST, IN_STRING, IS_ESCAPED = range(4)
 a string, after a backslash."""
 
 INSIDE, AFTER = 1, 2
+"""Whether an array was begun, and ended."""
 
 
 class LinedStream:
@@ -36,8 +38,15 @@ class LinedStream:
         self._state = np.zeros(4, np.int64)
 
     def read(self, size: int = PIECE) -> bytes:
-        """Return at most `size` bytes; none at the end. Raises StoppedError as the stream does."""
-        return _lined(self._stream.read(size), self._state)
+        """Return at most `size` bytes; none at the end.
+
+        Raises:
+            StoppedError: as the stream does; `damaged`, at its end, if that is inside an object or an array.
+        """
+        data = self._stream.read(size)
+        if not data and (self._state[DEPTH] or self._state[IN_STRING] or self._state[IN_LIST] == INSIDE):
+            raise StoppedError("damaged", "the file ends inside an object or an array: a bracket or quote is missing")
+        return _lined(data, self._state)
 
     @property
     def is_list(self) -> bool:

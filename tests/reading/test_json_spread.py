@@ -116,7 +116,21 @@ def test_all_removed_is_an_empty_array_and_damage_costs_what_it_touches(tmp_path
     documents = pq.read_table(tmp_path / "out" / "documents")["doc_id"].to_pylist()
     assert sorted(documents) == ["1", "d0", "other"]
     rejects = pq.read_table(tmp_path / "out" / "rejects")["reason"].to_pylist()
-    assert sorted(rejects) == ["malformed", "malformed", "malformed", "no content"]
+    assert sorted(rejects) == ["damaged", "malformed", "malformed", "no content"]
+
+
+@pytest.mark.parametrize("end", [b"]", b"}]", b'y"}]'])
+def test_what_is_missing_at_the_end_is_counted(end: bytes, tmp_path: Path) -> None:
+    """A file cut between two objects, inside one or inside a string is damaged; what came before is read."""
+    data = json.dumps(ROWS_OF_FILES[:3]).encode()[:-1] + b', {"id": "x", "text": "y"}]'
+    (tmp_path / "in.json").write_bytes(data.removesuffix(end))
+    settings = {"input": {"max_rejects": 1.0}, "output": {"report": False}}
+    run_locally([str(tmp_path / "in.json")], str(tmp_path / "out"), build_config(settings, origin="test"))
+
+    (reject,) = pq.read_table(tmp_path / "out" / "rejects").to_pylist()
+    assert (reject["reason"], "a bracket or quote is missing" in reject["detail"]) == ("damaged", True)
+    names = pq.read_table(tmp_path / "out" / "documents")["doc_id"].to_pylist()
+    assert sorted(names)[:3] == ["d0", "d1", "d2"]
 
 
 @pytest.mark.parametrize("text", ["[{{fullurl: of a wiki}}] words", "{{template}} words", "[1, 2]", "[]", "{", "[{"])
