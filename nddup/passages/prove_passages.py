@@ -26,7 +26,7 @@ from nddup.ground.arrays import Ragged
 from nddup.ground.json_text import load_object
 from nddup.ground.progress import Steps
 from nddup.passages.find_passages import Source, find_source, rank_documents, read_documents
-from nddup.passages.passages_output import HEADER, TEXTS, judge_all, rewriter_of, uncut_sources
+from nddup.passages.passages_output import HEADER, TEXTS, judge_all, only_cut, rewriter_of, uncut_sources
 from nddup.passages.tabulate import Documents, find_sentences
 from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.found import join_encoded
@@ -247,7 +247,7 @@ def _read_kept(source: Source, path: str) -> dict[str, list[Hashes]]:
         lines += [json.loads(line) for part in file.glob("*.jsonl") for line in part.read_bytes().splitlines()]
     texts = [line["text"].encode() for line in sorted(lines, key=itemgetter("id"))]
     by_file[TEXTS] = _rows_of(hash_rows(*join_encoded(texts), ignore=config.tokens.ignored))
-    if config.output.kept == AS_INPUT and set(source.collection.files):
+    if config.output.kept == AS_INPUT and only_cut(source.collection).files:
         documents = _read_again(source, f"{path}/kept")
         for name, one in zip(documents.rows["source"].to_pylist(), _rows_of(documents.hashes), strict=True):
             by_file[name].append(one)

@@ -188,12 +188,18 @@ def test_nothing_but_the_text_of_a_record_changes(tmp_path: Path) -> None:
     assert main(["check", str(tmp_path / "out")]) == 0
 
 
-def test_files_of_pages_are_written_as_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of pages only the texts are written, which is said; the proof covers them."""
+@pytest.mark.parametrize("others", [True, False])
+def test_files_of_pages_are_written_as_texts(
+    others: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of pages only the texts are written, which is said; the proof covers them, also alone."""
     (tmp_path / "in").mkdir()
     for name, text in TEXTS:
         (tmp_path / "in" / f"{name}.html").write_text(f"<html><body>{escape(text)}</body></html>", encoding="utf-8")
-    plain(tmp_path / "in")
+    if others:
+        plain(tmp_path / "in")
     given = [*SIX, "--set", "output.kept=as-input"]
     assert main(["passages", str(tmp_path / "in"), "--output", str(tmp_path / "out"), *given]) == 0
 
