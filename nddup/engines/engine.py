@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from nddup.errors import OutputError
 from nddup.ground.json_text import load_object
-from nddup.ground.shown import without_brackets
+from nddup.ground.shown import unescaped, without_brackets
 from nddup.tables import Table
 
 EngineTable: TypeAlias = Any
@@ -261,7 +261,8 @@ KNOWN = "SELECT w.id, w.doc_id FROM wanted AS w SEMI JOIN documents AS d ON w.do
 
 
 def find_ids(engine: Engine, ids: Iterable[str]) -> dict[str, str]:
-    """Return the document that each id of a person's list names: that of the id, or of it `without_brackets`.
+    """Return the document that each id of a person's list names: that of the id, or of it `without_brackets`, or of it
+    `unescaped`.
 
     Args:
         engine: with the table `documents`.
@@ -270,7 +271,7 @@ def find_ids(engine: Engine, ids: Iterable[str]) -> dict[str, str]:
     Cost: one join of `documents` with the ids, which are in memory, as the answer is.
     """
     listed = dict.fromkeys(ids)
-    spelled = dict.fromkeys((one, form) for one in listed for form in (without_brackets(one), one))
+    spelled = dict.fromkeys((one, form) for one in listed for form in (without_brackets(one), unescaped(one), one))
     columns = [pa.array([row[at] for row in spelled], pa.string()) for at in (0, 1)]
     rows = engine.sql(KNOWN, wanted=pa.table(columns, ["id", "doc_id"])).to_pylist()
     documents = {row["id"]: row["doc_id"] for row in rows}

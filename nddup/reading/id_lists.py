@@ -8,7 +8,7 @@
 A list is lines of cells between tabs, semicolons or commas, quoted as in CSV; objects of JSON, in lines or an array,
 which may hold the ids alone; or a Parquet file. The columns have names in JSON and Parquet, and where a cell of the
 first line is `doc_id`, or `id` beside others.
-An id may stand in angle brackets, as in mail, where a document has that id without them.
+An id may stand in angle brackets, as in mail, or have escapes, as printed, where a document has that id without them.
 The apostrophe that `csv_line` puts before a cell, for spreadsheets, is taken off again.
 """
 
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 
 from nddup.errors import ConfigError
-from nddup.ground.shown import counted, name_some, read_cell, without_brackets
+from nddup.ground.shown import counted, name_some, read_cell, unescaped, without_brackets
 from nddup.reading.outcomes import clean_id
 
 LOOKED_AT = 100
@@ -153,8 +153,9 @@ def read_ids(data: bytes) -> list[list[str]]:
 
 
 def _with_bare(readings: list[list[str]]) -> list[list[str]]:
-    """Add the readings without the brackets of a Message-ID, last: an id may have brackets of its own."""
-    return readings + [bare for ids in readings if (bare := [without_brackets(one) for one in ids]) != ids]
+    """Add the readings without the brackets of a Message-ID, or escapes, last: an id may have these of its own."""
+    spelled = [list(map(bare, ids)) for bare in (without_brackets, unescaped) for ids in readings]
+    return readings + [ids for ids in spelled if ids not in readings]
 
 
 def require_known(origin: str, first: Sequence[str], unknown: int, number: int, *, all_known: bool) -> None:

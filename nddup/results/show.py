@@ -21,6 +21,7 @@ from nddup.ground.shown import (
     shorten,
     spell_lost,
     spell_share,
+    unescaped,
     without_brackets,
 )
 from nddup.mining.modes import MEANINGS, MODES
@@ -264,7 +265,8 @@ def _require_decisive(run: FinishedRun) -> Decisive:
 
 def _find(run: FinishedRun, question: str, name: str, *, option: str) -> dict[str, Any]:
     """Return the row of a cluster or document. Raises ConfigError if there is none; of documents it shows an id."""
-    rows = _ask(run, question, name) or (_ask(run, question, without_brackets(name)) if option == "--doc" else [])
+    forms = (name, without_brackets(name), unescaped(name)) if option == "--doc" else (name,)
+    rows = next(filter(None, (_ask(run, question, form) for form in dict.fromkeys(forms))), [])
     if not rows and option == "--cluster":
         raise ConfigError(f"--cluster {name}: no such cluster in {run.path}")
     if not rows:

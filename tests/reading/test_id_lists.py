@@ -8,7 +8,7 @@ import pytest
 
 from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import find_ids
-from nddup.ground.shown import csv_line
+from nddup.ground.shown import csv_line, one_line
 from nddup.reading.id_lists import read_ids
 from nddup.tables import DOCUMENTS
 from tests.engine_rows import see_rows
@@ -78,3 +78,13 @@ def test_a_message_id_may_stand_in_brackets() -> None:
     }  # fmt: skip
     assert find_ids(engine, []) == {}
     assert read_ids(b"doc_id,why\n<1@a>,x\n2,y\n") == [["<1@a>", "2"], ["1@a", "2"]]
+
+
+def test_an_id_is_named_as_it_is_printed() -> None:
+    """Characters of direction are printed as escapes; where ids have backslashes of their own, these name it first."""
+    engine, ids = DuckEngine("test"), ["\u202ba", "b\u200e", "c\\u200e", "c\u200e", "C:\\new"]
+    see_rows(engine, DOCUMENTS, [{"doc_id": one} for one in ids])
+    shown = list(map(one_line, ids[:2])) + ids[2:]
+
+    assert find_ids(engine, shown) == dict(zip(shown, ids, strict=True))
+    assert ids[:2] in read_ids(f"doc_id,why\n{shown[0]},x\n{shown[1]},y\n".encode())
