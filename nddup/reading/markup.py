@@ -76,6 +76,12 @@ _IS_SHADOW = re.compile(rb"[\s\"'/]shadowroot(?:mode)?\s*=\s*[\"']?(?:open|close
 
 _XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<\?xml[\s?]")
 
+_XHTML = re.compile(rb"<html\s[^<>]*?\bxmlns\s*=\s*[\"']http://www\.w3\.org/1999/xhtml")
+"""The root of XHTML, which needs no XML declaration."""
+
+_ROOT_BYTES = 4096
+"""Bytes of a page in which that root is looked for."""
+
 _EMPTY = re.compile(
     rb"<((script|style|noscript|template|textarea|title|iframe|xmp|noframes|noembed)(?:\s[^<>]*)?)/>", re.IGNORECASE
 )
@@ -250,8 +256,10 @@ def _number_lists(html: bytes) -> bytes:
 
 def _as_html(html: bytes) -> bytes:
     """Write a page so that a parser of HTML shows what a browser does: XHTML, and shadow roots. Linear."""
-    if _XML.match(html):
+    is_xml = _XML.match(html)
+    if is_xml or _XHTML.search(html, 0, _ROOT_BYTES):
         html = _EMPTY.sub(rb"<\1></\2>", html)
+    if is_xml:  # without a declaration a section may have no end, as in scripts of HTML
         html = _CDATA.sub(lambda match: match[1].replace(b"&", b"&amp;").replace(b"<", b"&lt;"), html)
     return _open_shadows(html)
 
