@@ -372,7 +372,7 @@ def _completed(row: Mapping[str, object], other: Mapping[str, object]) -> dict[s
 def _rows_of(lines: list[str]) -> Iterator[dict[str, object]]:
     for line in lines:
         try:
-            row = json.loads(line, parse_int=str, parse_float=str)
+            row = json.loads(line, parse_int=str, parse_float=str, strict=False)
         except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):

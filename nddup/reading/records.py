@@ -47,7 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 _DECODER = json.JSONDecoder(  # `json.loads` would make one per call; NaN stands for null where a column has no other
-    parse_int=str, parse_float=str, parse_constant=lambda word: None if word == "NaN" else word
+    parse_int=str, parse_float=str, parse_constant=lambda word: None if word == "NaN" else word, strict=False
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAY_BE_HALF = re.compile(r"\\u[dD]")  # a lone surrogate can only come from an escape

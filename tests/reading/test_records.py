@@ -210,6 +210,8 @@ def test_json_lines() -> None:
 
     assert [r.doc_id for r in records] == ["007", "12345678901234567890", "1.50"]
     assert [r.fields for r in records] == [("a",), ("b\ufffd",), ("c",)]
+    written = records_of(b'{"id": 1, "text": "a\tb\x01"}\n')  # as by programs that escape quotes alone
+    assert [r.fields for r in written] == [("a\tb\x01",)]
     nested = records_of(b'{"meta": {"id": 5}, "body": {"text": "a"}}', id="meta.id", content="body.text")
     assert nested == [Record("5", None, ("a",), None)]
 
