@@ -1,6 +1,5 @@
 """Find the live documents that are like given ones. Nothing is stored."""
 
-import dataclasses
 import fnmatch
 import math
 from collections.abc import Mapping, Sequence
@@ -16,22 +15,24 @@ from numpy.typing import NDArray
 from nddup.embedded.collapse import collapse
 from nddup.embedded.confirm import Row
 from nddup.embedded.read_records import read_records
-from nddup.embedded.workers import Workers, scan_texts
+from nddup.embedded.workers import Workers
 from nddup.errors import ConfigError
-from nddup.ground.arrays import Ragged
+from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import ragged_of
 from nddup.ground.shown import one_line
 from nddup.matching.confirm_texts import SetRule
 from nddup.matching.lookups import Near, distinct, join_near, spread_rows
 from nddup.matching.measures import MEASURES
+from nddup.reading.outcomes import Record, make_record
 from nddup.reading.records import without_surrogates
 from nddup.repository.identity import Identity, share_of
 from nddup.repository.pair_batch import NewTexts, Read, count_common, read_shingles
 from nddup.repository.segment_files import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
-from nddup.scanning.sketch_records import SketchRecords
-from nddup.tables import REPEATED, TEXTS
+from nddup.scanning.found import join_encoded
+from nddup.scanning.sketch_records import sketch_whole
+from nddup.tables import REPEATED
 
 FULL = 100
 """The score of two equal sketches: scores are 100 × resemblance."""
@@ -125,7 +126,13 @@ def read_queries(identity: Identity, source: Collection | pa.Table, workers: Wor
         f"{row['source']}#{row['record']}: not read: {row['reason']}: {row['detail']}"
         for row in lost.slice(0, SHOWN_REJECTS).to_pylist()
     )
-    return _as_queries(identity, collapsed.documents, source, workers, len(lost), unread)
+    table = collapsed.documents
+
+    def read_again(places: NDArray[np.int64]) -> Sequence[Row]:
+        return read_shingles(identity, table.take(pa.array(places)), source, workers)
+
+    sketches, n_features = ragged_of(table["sketch"]), table["n_features"].to_numpy()
+    return Queries(table["doc_id"].to_pylist(), sketches, n_features, len(lost), unread, read_again)
 
 
 def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, str]) -> Queries:
@@ -142,50 +149,24 @@ def sketch_texts(identity: Identity, texts: str | Sequence[str] | Mapping[str, s
     other = next(((name, text) for name, text in named.items() if not isinstance(text, str)), None)
     if other is not None:
         raise ConfigError(f"query: expected texts as strings, got {type(other[1]).__name__} for {other[0]}")
-    n = len(named)
-    known = {
-        "doc_id": pa.array(map(str, map(without_surrogates, named.keys())), pa.string()),
-        "text": pa.array(map(without_surrogates, named.values()), pa.string()),
-        "source": pa.repeat("query", n),
-        "split": pa.repeat(pa.scalar(0, pa.int64()), n),
-        "seq": pa.array(range(n), pa.int64()),
-    }
-    columns = [known.get(column.name, pa.nulls(n, column.type)) for column in TEXTS.arrow]
-    consumer = SketchRecords(dataclasses.replace(identity.sketching, is_cut=False))
-    table = pa.Table.from_arrays(columns, schema=TEXTS.arrow)
-    records = pa.Table.from_batches(scan_texts(table, consumer), consumer.table.arrow)
-    good = records.filter(pc.is_null(records["reason"]))
-    queries = _as_queries(identity, good, table, Workers(1), len(records) - len(good))
-    if not identity.is_exact or not identity.is_front:
-        return queries
-    whole, ends = queries.sketches.values, queries.sketches.offsets
-    return queries._replace(
-        sketches=_fronts(queries.sketches, identity.config.sketch.size),
-        read=lambda places: [Row(whole, *ends[place : place + 2].tolist()) for place in places.tolist()],
+    rule = identity.sketching
+    made = (
+        make_record(without_surrogates(str(name)), None, [(without_surrogates(text), None)], is_exact=True)
+        for name, text in named.items()
     )
-
-
-def _fronts(rows: Ragged, most: int) -> Ragged:
-    """Return the first ids of each row, at most so many."""
-    sizes = np.minimum(np.diff(rows.offsets), most)
-    ends = np.append(0, np.cumsum(sizes))
-    return Ragged(ends, rows.values[np.repeat(rows.offsets[:-1] - ends[:-1], sizes) + np.arange(ends[-1])])
-
-
-def _as_queries(  # noqa: PLR0913, PLR0917 - what is read, of what, and what was lost
-    identity: Identity,
-    table: pa.Table,
-    source: Collection | pa.Table,
-    workers: Workers,
-    rejects: int,
-    unread: tuple[str, ...] = (),
-) -> Queries:
-    sketches, n_features = ragged_of(table["sketch"]), table["n_features"].to_numpy()
-
-    def read(places: NDArray[np.int64]) -> Sequence[Row]:
-        return read_shingles(identity, table.take(pa.array(places)), source, workers)
-
-    return Queries(table["doc_id"].to_pylist(), sketches, n_features, rejects, unread, read)
+    records = [record for record in made if isinstance(record, Record)]
+    sketches, whole = sketch_whole(*join_encoded([rule.text.read_encoded(record).text for record in records]), rule)
+    good = np.flatnonzero(sketches.n_tokens >= rule.min_tokens)
+    queries = Queries(
+        [records[i].doc_id or "" for i in good.tolist()],
+        take_rows(Ragged(sketches.offsets, sketches.ids), good),
+        sketches.n_features[good],
+        len(named) - len(good),
+    )
+    if whole is None:
+        return queries
+    ids, ends = whole.values, whole.offsets
+    return queries._replace(read=lambda places: [Row(ids, *ends[i : i + 2].tolist()) for i in good[places].tolist()])
 
 
 def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask, workers: Workers | None = None) -> pa.Table:

@@ -136,7 +136,6 @@ class SketchRule:
         left_out: ids of the shingles that are ignored, as the bytes of ascending uint64, which are fast to pickle.
         lexicon: ids of the terms that are used, in the same form.
         confirm: `pairs.confirm`: documents are one node only if what confirms pairs is equal; that gets a fingerprint.
-        is_cut: False: where all shingles decide, these are left in the sketches of a kind that is their front.
     """
 
     recipe: "Recipe"
@@ -145,7 +144,6 @@ class SketchRule:
     left_out: bytes = b""
     lexicon: bytes = b""
     confirm: str = "none"
-    is_cut: bool = True
 
 
 def whole_recipe(recipe: "Recipe") -> "Recipe":

@@ -105,21 +105,28 @@ def sketch_texts(data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: Sketc
     return make_sketches(data, bounds, rule.recipe, np.frombuffer(rule.left_out, np.uint64))
 
 
-def _sketch_and_mark(
+def sketch_whole(
     data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: SketchRule
-) -> tuple[Sketches, list[bytes] | None]:
-    """Make the sketches of texts, and the fingerprints of what confirms pairs; None where the sketches decide.
+) -> tuple[Sketches, Ragged | None]:
+    """Make the sketches of texts, and all their shingle ids where these decide.
 
     A `min-s` sketch is the front of all ids of its text, which are made once.
     """
-    if rule.confirm == "resemblance":
-        whole = make_sketches(data, bounds, whole_recipe(rule.recipe))
-        is_front = KINDS[rule.recipe.kind].estimate == "smallest"
-        made = sketch_texts(data, bounds, rule) if not is_front else whole
-        if is_front and rule.is_cut:
-            made = cut_sketches(whole, rule.recipe.size)
-        return made, fingerprint_rows(Ragged(whole.offsets, whole.ids))
-    made = sketch_texts(data, bounds, rule)
+    if rule.confirm != "resemblance":
+        return sketch_texts(data, bounds, rule), None
+    whole = make_sketches(data, bounds, whole_recipe(rule.recipe))
+    is_front = KINDS[rule.recipe.kind].estimate == "smallest"
+    made = cut_sketches(whole, rule.recipe.size) if is_front else sketch_texts(data, bounds, rule)
+    return made, Ragged(whole.offsets, whole.ids)
+
+
+def _sketch_and_mark(
+    data: NDArray[np.uint8], bounds: NDArray[np.int64], rule: SketchRule
+) -> tuple[Sketches, list[bytes] | None]:
+    """Make the sketches of texts, and the fingerprints of what confirms pairs; None where the sketches decide."""
+    made, whole = sketch_whole(data, bounds, rule)
+    if whole is not None:
+        return made, fingerprint_rows(whole)
     if rule.confirm != "edit":
         return made, None
     return made, fingerprint_rows(hash_rows(data, bounds, rule.recipe.unit, rule.recipe.ignore))

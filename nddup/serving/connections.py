@@ -1,7 +1,8 @@
-"""The server: waitress, which reads each request whole before a thread answers it, with what it lacks.
+"""The server: waitress, which reads each request whole before it is answered, with what it lacks.
 
     Server   bounds on the time of a whole request; errors as JSON, never a connection closed without a byte; an end
              that waits for what was begun
+    Task     a request: a thread answers it at once, or the application defers it and gives the answer later
 
 A client that sends slowly holds a connection and no thread. Beyond `MAX_CONNECTIONS` the one makes room whose request
 is the oldest of those not yet received.
@@ -11,17 +12,17 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import TcpWSGIServer
-from waitress.task import ErrorTask
+from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import BadRequest
 
 MAX_CONNECTIONS = 256
@@ -35,10 +36,40 @@ IDLE = 60.0
 LINGER = 2.0
 """Maximum seconds of reading what a refused client still sends: a connection closed before loses the answer."""
 
+THREADS = 8
+"""Requests that are answered at the same time, besides those that are deferred."""
+
 END_PATIENCE = 30.0
 """Maximum seconds, after the end, of answering requests that began before it."""
 
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+JSON = "application/json; charset=utf-8"
+
+Environ = Mapping[str, Any]
+
+
+class Answer(NamedTuple):
+    """The body of an answer, its type, and its status."""
+
+    body: bytes
+    type: str = JSON
+    status: int = 200
+    fields: Mapping[str, str] = {}
+
+
+class Application(Protocol):
+    """What answers the requests."""
+
+    def answer(self, environ: Environ) -> Answer:
+        """Return the answer of a request; called in one of `THREADS` threads."""
+
+    def defer(self, task: "Task") -> bool:
+        """Take a request to answer it later (`Task.give`), and return whether it was taken. It may not block."""
+
+    def expire(self) -> None:
+        """Answer what was deferred too long ago; called every second, and may not block."""
+
+    def count(self, status: int) -> None:
+        """Count an answer that the server gives itself."""
 
 
 def spell_error(status: int, why: str) -> bytes:
@@ -48,6 +79,8 @@ def spell_error(status: int, why: str) -> bytes:
 
 class _Request(HTTPRequestParser):
     """Turns whatever the parser does not expect into status 400, also a body whose length is given in two ways."""
+
+    answer: Answer | None = None
 
     def parse_header(self, header_plus: bytes) -> None:
         super().parse_header(header_plus)
@@ -72,17 +105,39 @@ class _Error(ErrorTask):
         error = self.request.error
         body = spell_error(error.code, str(error.body))
         self.status = f"{error.code} {error.reason}"
-        self.response_headers += [("Content-Type", "application/json; charset=utf-8"), ("Cache-Control", "no-store")]
+        self.response_headers += {"Content-Type": JSON, **self.channel.server.fields}.items()
         self.content_length = len(body)
         self.set_close_on_finish()
-        self.channel.server.count(error.code)
+        self.channel.server.application.count(error.code)
         self.write(body)
+
+
+class Task(WSGITask):
+    """A request to answer, whose environment is that of WSGI."""
+
+    complete = True  # the status is known before anything is written
+
+    def execute(self) -> None:
+        """Write the answer: the one given, or that of the application."""
+        answer = self.request.answer or self.channel.server.application.answer(self.get_environment())
+        self.status = f"{answer.status} {HTTPStatus(answer.status).phrase}"
+        fields = {"Content-Type": answer.type, **self.channel.server.fields, **answer.fields}
+        self.response_headers += fields.items()
+        self.content_length = len(answer.body)
+        head = self.build_response_header()
+        self.wrote_header = True
+        self.channel.write_soon(head if self.request.command.upper() == "HEAD" else head + answer.body)
+
+    def give(self, answer: Answer) -> None:
+        """Answer this request, which was deferred. From any thread, once."""
+        self.request.answer = answer
+        self.channel.service()
 
 
 class _Connection(HTTPChannel):
     """A connection that knows when its request began, and that is closed only after the client has read the answer."""
 
-    parser_class, error_task_class = _Request, _Error
+    parser_class, task_class, error_task_class = _Request, Task, _Error
     served = 0
     lingers_until = 0.0
 
@@ -108,9 +163,9 @@ class _Connection(HTTPChannel):
     def refuse(self, status: HTTPStatus, why: str) -> None:
         """Answer a request that was not received whole, and close."""
         body = spell_error(status, why)
-        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json; charset=utf-8\r\n"
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {JSON}\r\n"
         retry = "Retry-After: 1\r\n" if status == HTTPStatus.SERVICE_UNAVAILABLE else ""
-        self.server.count(status.value)
+        self.server.application.count(status.value)
         with suppress(OSError):
             self.socket.send(f"{head}{retry}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
         self.handle_close()
@@ -161,34 +216,26 @@ class _Connection(HTTPChannel):
 
 
 class Server(TcpWSGIServer):
-    """Answers requests at one address with an application, in `threads` threads.
+    """Answers requests at one address with an application.
 
     Args:
-        application: a WSGI application.
-        count: called with the status of each answer that the application does not give.
         listening: bound to the address; it is closed with the server.
-        threads: as many requests can be in the application.
+        fields: of every answer.
         max_body: most bytes of a body.
     """
 
     channel_class = _Connection
 
     def __init__(
-        self,
-        application: Application,
-        count: Callable[[int], None],
-        listening: socket.socket,
-        *,
-        threads: int,
-        max_body: int,
+        self, application: Application, listening: socket.socket, *, fields: Mapping[str, str], max_body: int
     ) -> None:
         logging.getLogger("waitress").setLevel(logging.CRITICAL)  # what is looked up is nobody's business
-        self.count = count
-        self.is_ending = False
+        self.fields, self.is_ending, self._waits = fields, False, False
         bounds = Adjustments(
-            threads=threads, connection_limit=2 * MAX_CONNECTIONS, cleanup_interval=1, channel_timeout=3600,
+            threads=THREADS, connection_limit=2 * MAX_CONNECTIONS, cleanup_interval=1, channel_timeout=3600,
             max_request_header_size=MAX_HEADER, max_request_body_size=max_body + 1, asyncore_use_poll=True,
             log_socket_errors=False, ident="nddup", sockets=[listening],
+            clear_untrusted_proxy_headers=False,  # it would wrap the application; nothing reads such fields
         )  # fmt: skip
         about = (listening.family, listening.type, listening.proto, listening.getsockname())
         super().__init__(application, _sock=listening, adj=bounds, sockinfo=about, bind_socket=False)
@@ -198,9 +245,31 @@ class Server(TcpWSGIServer):
         """The open connections."""
         return list(self.active_channels.values())
 
+    def add_task(self, channel: _Connection) -> None:
+        """Have the first request of a connection answered: deferred, or by a thread."""
+        request = channel.requests[0]
+        if request.error is not None or not self.application.defer(Task(channel, request)):
+            super().add_task(channel)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Wake the loop once for all answers that one thread gives: each time costs a look at every connection."""
+        self._waits = True
+        try:
+            yield
+        finally:
+            self._waits = False
+            self.pull_trigger()
+
+    def pull_trigger(self) -> None:
+        """Wake the loop."""
+        if not self._waits:
+            super().pull_trigger()
+
     def maintenance(self, now: float) -> None:
         """Refuse or close the connections that take too long."""
         del now
+        self.application.expire()
         for one in self.connections:
             one.maintain(time.monotonic())
 
@@ -227,8 +296,7 @@ class Server(TcpWSGIServer):
         wasyncore.dispatcher.close(self)  # it accepts nothing more
         latest = time.monotonic() + END_PATIENCE
         while self.active_channels and time.monotonic() < latest:
-            for one in self.connections:
-                one.maintain(time.monotonic())
+            self.maintenance(time.time())
             for one in self.connections:
                 one.end_if_idle()
             wasyncore.loop(timeout=0.05, use_poll=True, map=self._map, count=1)

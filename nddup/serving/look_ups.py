@@ -6,10 +6,10 @@
     GET  /metrics                counts of requests, for Prometheus
     POST /query?top=5&bands=60   the body (`read_body`) is looked up; {"version", "seconds", "unread_bytes", "matches"}
 
-Errors are {"error", "status"}. One thread computes look-ups: those that came while it computed others, together and in
-one version, since a look-up of many texts costs little more than that of one. More than `MAX_WAITING` are refused with
-503. On this machine (`is_loopback`) only its own names are answered, and no page of another site: a
-browser would let one ask here. At other addresses, and wherever there is a token, programs show it.
+Errors are {"error", "status"}. Look-ups are deferred, and one thread computes them: those that came while it computed
+others, together and in one version, since a look-up of many texts costs little more than that of one. More than
+`MAX_WAITING` are refused with 503. On this machine (`is_loopback`) only its own names are answered, and no page of
+another site: a browser would let one ask here. At other addresses, and wherever there is a token, programs show it.
 """
 
 import base64
@@ -24,9 +24,9 @@ import time
 import zlib
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from http import HTTPStatus
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -37,7 +37,7 @@ from nddup.reading.records import without_surrogates
 from nddup.reading.streams import compression_of
 from nddup.repository.opened_repository import Repository
 from nddup.repository.query_stored import Ask
-from nddup.serving.connections import Server, spell_error
+from nddup.serving.connections import JSON, Answer, Environ, Server, Task, spell_error
 
 BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 """Upper ends of the histogram of seconds."""
@@ -90,13 +90,15 @@ POLICY = (
     " frame-ancestors 'none'"
 )
 
+FIELDS = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+"""Of every answer."""
+
+QUERY = "/query"
+
 HOST = "127.0.0.1"
 
 MAX_WAITING = 64
 """Maximum number of look-ups that wait or are computed."""
-
-SPARE = 8
-"""Threads that answer the other addresses, and refuse look-ups, while `MAX_WAITING` of them wait."""
 
 MAX_WAIT = 30.0
 """Maximum seconds that a look-up waits for its answer."""
@@ -109,13 +111,9 @@ MIN_TOKEN = 16
 
 TOKEN = "NDDUP_SERVE_TOKEN"  # noqa: S105 - the name of the variable
 
-JSON = "application/json; charset=utf-8"
-
 _COUNT = re.compile(r"0*[1-9][0-9]{0,5}")
 
 _BANDS = re.compile(r"[0-9]{1,3}(,[0-9]{1,3}){0,99}")
-
-Environ = Mapping[str, Any]
 
 MAX_BYTES = 4 << 20
 """Maximum number of bytes of a body, as sent and expanded."""
@@ -172,15 +170,6 @@ class Counts:
         return "\n".join(lines) + "\n"
 
 
-class Answer(NamedTuple):
-    """The body of an answer, its type, and its status."""
-
-    body: bytes
-    type: str = JSON
-    status: int = 200
-    fields: Mapping[str, str] = {}
-
-
 class Text(NamedTuple):
     """A text or a page, and the number of bytes that no encoding decodes."""
 
@@ -188,12 +177,17 @@ class Text(NamedTuple):
     unread_bytes: int = 0
 
 
-class LookUp(NamedTuple):
-    """A text to look up, which matches are asked for, and what becomes of it."""
+NO_TEXT = Text("")
 
-    text: Text
+
+@dataclass(eq=False)
+class LookUp:
+    """A request whose text is looked up, which matches it asks for, and the text once its body is read."""
+
+    task: Task
     ask: Ask
-    answer: "Future[dict[str, Any]]"
+    text: Text = NO_TEXT
+    began: float = field(default_factory=time.perf_counter)
 
 
 class RefusedError(Exception):
@@ -240,41 +234,56 @@ class LookUps:
         self._repository, self._name, self._token = repository, name, token
         self.port: int = listening.getsockname()[1]
         self._names = {f"{host}:{self.port}" for host in (HOST, "localhost", "[::1]", listening.getsockname()[0])}
-        self._lock, self._room = threading.Lock(), threading.Lock()
-        self.counts, self._waiting = Counts(), 0
-        self._wanted, self._computing = deque[LookUp](), ThreadPoolExecutor(1, "look-ups")
-        self.server = Server(self, self.counts.add, listening, threads=MAX_WAITING + SPARE, max_body=MAX_BYTES)
+        self._lock, self._room, self.counts = threading.Lock(), threading.Lock(), Counts()
+        self._wanted, self._waiting = deque[LookUp](), set[LookUp]()
+        self._computing = ThreadPoolExecutor(1, "look-ups")
+        self.server = Server(self, listening, fields=FIELDS, max_body=MAX_BYTES)
         self._addresses: dict[str, tuple[str, Callable[[Environ], Answer]]] = {
             "/": ("GET", lambda _: Answer(PAGE.encode(), "text/html; charset=utf-8")),
             "/status": ("GET", self._status),
             "/health": ("GET", self._health),
             "/metrics": ("GET", self._metrics),
-            "/query": ("POST", self._query),
+            QUERY: ("POST", self._refuse_look_up),
         }
 
-    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer a request, as WSGI asks it."""
-        answer = self._answer(environ)
-        self.counts.add(answer.status)
-        fields = {
-            "Content-Type": answer.type, "Content-Length": str(len(answer.body)), "Content-Security-Policy": POLICY,
-            "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **answer.fields,
-        }  # fmt: skip
-        start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", list(fields.items()))
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
+    def count(self, status: int) -> None:
+        """Count an answer."""
+        self.counts.add(status)
 
-    def _answer(self, environ: Environ) -> Answer:
+    def answer(self, environ: Environ) -> Answer:
+        """Answer a request that was not deferred."""
         try:
             self._require_allowed(environ)
-            return self._find(environ["PATH_INFO"], environ["REQUEST_METHOD"])(environ)
-        except RefusedError as refused:
-            return Answer(spell_error(refused.status, str(refused)), JSON, refused.status, refused.fields)
-        except ConfigError as error:
-            return Answer(spell_error(400, str(error)), JSON, 400)
-        except NddupError as error:
-            return Answer(spell_error(500, str(error)), JSON, 500)
+            answer = self._find(environ["PATH_INFO"], environ["REQUEST_METHOD"])(environ)
         except Exception as error:  # noqa: BLE001 - each request gets an answer, and the server goes on
-            return Answer(spell_error(500, f"failed: {type(error).__name__}"), JSON, 500)
+            answer = answer_of(error)
+        self.count(answer.status)
+        return answer
+
+    def defer(self, task: Task) -> bool:
+        """Take a look-up, if nothing is wrong with its head and there is room."""
+        environ = task.get_environment()
+        if environ["PATH_INFO"] != QUERY or len(self._waiting) >= MAX_WAITING:
+            return False
+        try:
+            self._require_allowed(environ)
+            self._find(QUERY, environ["REQUEST_METHOD"])
+            one = LookUp(task, _read_ask(environ))
+        except RefusedError:
+            return False
+        with self._room:
+            self._waiting.add(one)
+            self._wanted.append(one)
+        self._computing.submit(self._answer_waiting)
+        return True
+
+    def expire(self) -> None:
+        """Refuse the look-ups that have waited too long."""
+        latest = time.perf_counter() - MAX_WAIT
+        with self._room:
+            late = [one for one in self._waiting if one.began < latest]
+        for one in late:
+            self._give(one, answer_of(RefusedError(503, f"it waited for {MAX_WAIT:.0f} seconds", Retry_After="1")))
 
     def _find(self, path: str, method: str) -> Callable[[Environ], Answer]:
         if path not in self._addresses:
@@ -317,37 +326,24 @@ class LookUps:
     def _metrics(self, environ: Environ) -> Answer:
         del environ
         commit = self._repository.snapshot.commit
-        now = {"look_ups_waiting": self._waiting, "connections": len(self.server.active_channels),
+        now = {"look_ups_waiting": len(self._waiting), "connections": len(self.server.active_channels),
                "version": commit.version, "documents": commit.counts.get("documents", 0)}  # fmt: skip
         return Answer(self.counts.spell(now).encode(), "text/plain; version=0.0.4; charset=utf-8")
 
-    def _query(self, environ: Environ) -> Answer:
-        if not environ.get("CONTENT_LENGTH"):
-            raise RefusedError(411, "a body with Content-Length is expected")
-        began, ask = time.perf_counter(), _read_ask(environ["QUERY_STRING"])
-        with self._room:
-            if self._waiting >= MAX_WAITING:
-                raise RefusedError(503, f"{MAX_WAITING} look-ups wait already", Retry_After="1")
-            self._waiting += 1
-        try:
-            body = environ["wsgi.input"].read()
-            text = read_body(body, environ.get("CONTENT_TYPE", ""), environ.get("HTTP_CONTENT_ENCODING", ""))
-            answer = self._look_up(text, ask)
-        finally:
-            with self._room:
-                self._waiting -= 1
-        self.counts.add_look_up(time.perf_counter() - began)
-        return Answer(json.dumps(answer).encode() + b"\n")
+    @staticmethod
+    def _refuse_look_up(environ: Environ) -> Answer:
+        """Say why a look-up was not deferred."""
+        _read_ask(environ)
+        raise RefusedError(503, f"{MAX_WAITING} look-ups wait already", Retry_After="1")
 
-    def _look_up(self, text: Text, ask: Ask) -> dict[str, Any]:
-        one = LookUp(text, ask, Future())
-        self._wanted.append(one)
-        self._computing.submit(self._answer_waiting)
-        try:
-            return one.answer.result(MAX_WAIT)
-        except TimeoutError:
-            one.answer.cancel()
-            raise RefusedError(503, f"it waited for {MAX_WAIT:.0f} seconds", Retry_After="1") from None
+    def _give(self, one: LookUp, answer: Answer) -> None:
+        """Answer a look-up, unless it was answered meanwhile."""
+        with self._room:
+            if one not in self._waiting:
+                return
+            self._waiting.remove(one)
+        self.count(answer.status)
+        one.task.give(answer)
 
     def _answer_waiting(self) -> None:
         """Answer the look-ups that wait now. Each that comes later asks for this again."""
@@ -357,29 +353,41 @@ class LookUps:
     def _answer_batch(self, batch: Sequence[LookUp]) -> None:
         try:
             answers = self._compute(batch)
-        except Exception as error:  # noqa: BLE001 - the thread that waits for the answer raises it
+        except Exception as error:  # noqa: BLE001 - each request gets an answer, and the server goes on
             if len(batch) == 1:
-                batch[0].answer.set_exception(error)
+                self._give(batch[0], answer_of(error))
                 return
             for one in batch:  # the fault of one is not that of the others
                 self._answer_batch([one])
             return
-        for one, answer in zip(batch, answers, strict=True):
-            one.answer.set_result(answer)
+        with self.server.together():
+            for one, answer in zip(batch, answers, strict=True):
+                self.counts.add_look_up(time.perf_counter() - one.began)
+                self._give(one, Answer(json.dumps(answer).encode() + b"\n"))
 
     def _take_batch(self) -> list[LookUp]:
         """Take the first look-up that waits, and of the others those that ask for the same matches."""
         batch, others, size = list[LookUp](), list[LookUp](), 0
         for _ in range(len(self._wanted)):
             one = self._wanted.popleft()
-            length = len(one.text.text)
-            if batch and (one.ask != batch[0].ask or size + length > MAX_TOGETHER):
+            if batch and (one.ask != batch[0].ask or size > MAX_TOGETHER):
                 others.append(one)
-            elif one.answer.set_running_or_notify_cancel():
+            elif one in self._waiting and self._read(one):
                 batch.append(one)
-                size += length
+                size += len(one.text.text)
         self._wanted.extendleft(reversed(others))
         return batch
+
+    def _read(self, one: LookUp) -> bool:
+        """Read the text of a look-up, or refuse it."""
+        environ = one.task.get_environment()
+        try:
+            body = environ["wsgi.input"].read()
+            one.text = read_body(body, environ.get("CONTENT_TYPE", ""), environ.get("HTTP_CONTENT_ENCODING", ""))
+        except Exception as error:  # noqa: BLE001 - each request gets an answer, and the server goes on
+            self._give(one, answer_of(error))
+            return False
+        return True
 
     def _compute(self, batch: Sequence[LookUp]) -> list[dict[str, Any]]:
         """Return the answers of look-ups that ask for the same matches, all in one version."""
@@ -397,9 +405,20 @@ class LookUps:
         ]
 
 
-def _read_ask(query: str) -> Ask:
+def answer_of(error: Exception) -> Answer:
+    """Return the answer to a request that failed."""
+    if isinstance(error, RefusedError):
+        return Answer(spell_error(error.status, str(error)), JSON, error.status, error.fields)
+    status = 400 if isinstance(error, ConfigError) else 500
+    why = str(error) if isinstance(error, NddupError) else f"failed: {type(error).__name__}"
+    return Answer(spell_error(status, why), JSON, status)
+
+
+def _read_ask(environ: Environ) -> Ask:
+    if not environ.get("CONTENT_LENGTH"):
+        raise RefusedError(411, "a body with Content-Length is expected")
     try:
-        given = parse_qs(query, keep_blank_values=True, max_num_fields=10)
+        given = parse_qs(environ["QUERY_STRING"], keep_blank_values=True, max_num_fields=10)
     except ValueError:
         given = {"": []}
     top, bands = (",".join(given.pop(name, [])) for name in ("top", "bands"))

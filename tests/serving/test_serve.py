@@ -114,6 +114,10 @@ def test_the_other_addresses(server: LookUps) -> None:
     for path in ("/", "/health", "/none", "/query", "/metrics"):
         connection.request("POST" if path == "/query" else "GET", path, TEXTS["a"] if path == "/query" else None)
         found[path] = connection.getresponse().read().decode()
+    connection.request("HEAD", "/")
+    head = connection.getresponse()
+    assert (head.read(), head.getheader("Content-Length")) == (b"", str(len(found["/"].encode())))
+    assert "frame-ancestors 'none'" in head.getheader("Content-Security-Policy", "")
     connection.close()
 
     assert "<textarea" in found["/"]
@@ -313,7 +317,7 @@ def test_look_ups_that_wait_are_computed_together(server: LookUps, monkeypatch: 
     with ThreadPoolExecutor(len(wanted)) as pool:
         with server._lock:  # noqa: SLF001 - as if a look-up took long
             waiting = [pool.submit(ask, server, "POST", path, text) for path, text in wanted]
-            while server._waiting < len(wanted):  # noqa: SLF001
+            while len(server._waiting) < len(wanted):  # noqa: SLF001
                 time.sleep(0.01)
         together = [one.result() for one in waiting]
     for one in (*alone, *together):
