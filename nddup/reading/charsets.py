@@ -165,6 +165,11 @@ _OF_DOS: Final = frozenset({"iso8859-5", "cp866"})
 _RARE: Final = frozenset({"cp737", "cp855", "johab"})
 """Chardet's names of further encodings: those detected in longer texts, and those asked about in case of doubt."""
 
+_ALPHABETS: Final = frozenset({"cp1251", "cp1253", "cp1255", "cp1256", "cp874", "koi8-r", "koi8-u", "tis-620"})
+"""Its names of encodings of the web in which every letter of a word is beyond ASCII."""
+
+_WORDS_ALONE = re.compile(rb"[A-Za-z0-9\x80-\xff .,;:!?'()-]*")
+
 
 @lru_cache(maxsize=1024)
 def canonical_charset(label: str) -> str | None:
@@ -554,8 +559,8 @@ def _detect(raw: bytes) -> tuple[str, bool]:
     Chardet detects the charset, restricted to the encodings of the web, with ISO 8859-5 and cp866 where there are
     enough letters to tell them from others. Where it is not SURE, it is asked about encodings of DOS and of old Korean
     too, and this answer counts if it is twice as sure of it; else the encoding is a guess, which is counted. It gets
-    only the words with non-ASCII bytes (for accented Latin, all text), because markup is ASCII and blurs the
-    statistics.
+    only the words with non-ASCII bytes, because markup is ASCII and blurs the statistics; for accented Latin all text,
+    and then no encoding of another alphabet is a candidate.
 
     Of the 964 cp1251 and KOI8-R pages of the test collection, with declarations removed, all but six are decoded
     correctly; the six hold 5 to 41 letters, and are counted as guesses. On samples of these pages, given whole pages
@@ -576,12 +581,14 @@ def _detect(raw: bytes) -> tuple[str, bool]:
         sample = _BLANKS.sub(b" ", window)
 
     is_short = len(sample[:DETECTION_BYTES].translate(None, _ASCII)) < FEW_LETTERS
-    charset, confidence = _ask(sample, _of_the_web() if is_short else _of_the_web() | _OF_DOS)
+    candidates = _of_the_web() - _ALPHABETS if is_latin else _of_the_web() if is_short else _of_the_web() | _OF_DOS
+    charset, confidence = _ask(sample, candidates)
     if confidence < SURE and not is_latin:
         rarer, rarer_confidence = _ask(sample, _of_the_web() | _OF_DOS | _RARE)
         if rarer_confidence >= max(SURE_OF_RARE, 2 * confidence):
             charset, confidence = rarer, rarer_confidence
-    if confidence < SURE and (wide := _han_without_mark(raw)) is not None:
+    are_words = is_latin and _WORDS_ALONE.fullmatch(raw)  # in UTF-16 some bytes would hardly be letters
+    if confidence < SURE and not are_words and (wide := _han_without_mark(raw)) is not None:
         return wide, True
     if charset is None:
         return FALLBACK, False

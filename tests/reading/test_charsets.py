@@ -5,6 +5,7 @@ import bz2
 import gzip
 import json
 import re
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
@@ -319,6 +320,23 @@ def test_an_undeclared_encoding_is_detected(text: str, codec: str) -> None:
         if codec.startswith("iso2022"):
             declared = f"<meta charset=iso-8859-1>{document}"
             assert decode_content(declared.encode(codec), "utf-8").text == declared
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"),
+    [
+        ("e la città è cresciuta", "cp1252"),
+        ("été déjà vu", "cp1252"),
+        ("está mejorando", "cp1252"),
+        ("więcej pieniędzy", "cp1250"),
+        ("düzeldiğini söyledi.", "cp1254"),
+    ],
+)
+def test_a_few_latin_words_are_of_no_other_script(text: str, codec: str) -> None:
+    """Accented letters among plain ones are no Cyrillic, Greek or Han, however few words tell what they are."""
+    decoded = decode_content(text.encode(codec)).text
+    assert all(unicodedata.name(letter).startswith("LATIN") for letter in decoded if not letter.isascii()), decoded
+    assert [letter for letter in decoded if letter.isascii()] == [letter for letter in text if letter.isascii()]
 
 
 def test_signs_of_vendors_and_damage_leave_japanese_readable() -> None:
