@@ -232,11 +232,12 @@ _DECLARED = (
            id="|".join(f"front/article-meta/article-id[@pub-id-type={kind}]"
                        for kind in ("pmc", "pmcid", "pmid", "doi")),
            url="front/article-meta/self-uri/@href", title=("front/article-meta/title-group/article-title",),
-           content=("front/article-meta/abstract", "body"), is_markup=False,
+           content=("front/article-meta/abstract", "body", "floats-group"), is_markup=False,
            roots=("article/front/article-meta", "pmc-articleset")),
     # many records have a title and no abstract: each is a text
     Format(name="pubmed", record="PubmedArticle", id="MedlineCitation/PMID",
-           content=("MedlineCitation/Article/ArticleTitle", "MedlineCitation/Article/Abstract"), is_markup=False,
+           content=("MedlineCitation/Article/ArticleTitle",
+                    "MedlineCitation/Article/Abstract|MedlineCitation/OtherAbstract"), is_markup=False,
            roots=("PubmedArticleSet",)),
     # editions and corpora; of papers, also those of which GROBID read the header alone
     Format(name="tei", record="TEI",

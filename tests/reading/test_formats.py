@@ -111,6 +111,7 @@ JATS = """<?xml version="1.0"?>
 </title-group><self-uri xlink:href="http://a.example/7"/><abstract><title>Aim</title><p>We study.</p></abstract>
 <trans-abstract><p>Nous</p></trans-abstract></article-meta></front>
 <body><sec><title>Intro</title><p>Body<xref>1</xref>.</p></sec></body><back><ref-list><ref>R</ref></ref-list></back>
+<floats-group><fig><caption><p>A figure.</p></caption></fig></floats-group>
 <sub-article><body><p>reply</p></body></sub-article></article>"""
 ARTICLES = """<pmc-articleset>
 <article><front><article-meta><article-id pub-id-type="pmid">1</article-id><abstract>only this</abstract></article-meta>
@@ -125,7 +126,10 @@ PUBMED = """<?xml version="1.0" encoding="utf-8"?>
 <AbstractText Label="RESULTS">It works.</AbstractText></Abstract></Article></MedlineCitation><PubmedData><ArticleIdList>
 <ArticleId IdType="pubmed">1</ArticleId></ArticleIdList></PubmedData></PubmedArticle>
 <PubmedArticle><MedlineCitation><PMID Version="1">2</PMID><Article><ArticleTitle>A title alone.</ArticleTitle></Article>
-<CommentsCorrectionsList><PMID>1</PMID></CommentsCorrectionsList></MedlineCitation></PubmedArticle></PubmedArticleSet>"""
+<CommentsCorrectionsList><PMID>1</PMID></CommentsCorrectionsList></MedlineCitation></PubmedArticle>
+<PubmedArticle><MedlineCitation><PMID>3</PMID><Article><ArticleTitle>[Essai.]</ArticleTitle></Article><OtherAbstract
+Language="fre"><AbstractText>On essaie.</AbstractText></OtherAbstract></MedlineCitation></PubmedArticle>
+</PubmedArticleSet>"""
 TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0" xml:lang="en"><teiHeader><fileDesc><titleStmt>
 <title level="a" type="main">Bi-criteria</title></titleStmt><publicationStmt><publisher/></publicationStmt><sourceDesc>
 <biblStruct><analytic><title>Bi-criteria</title></analytic><idno type="MD5">53DA</idno><idno type="DOI">10.2</idno>
@@ -224,7 +228,7 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
     ]),
     ("oai", encoded(MODS), "root <OAI-PMH> and records <record>", [("oai:1", None, "T A")]),
     ("jats", encoded(JATS), "root <article> and records <article>", [
-        ("7", "http://a.example/7", "On E. coli Aim We study. Intro Body1."),
+        ("7", "http://a.example/7", "On E. coli Aim We study. Intro Body1. A figure."),
     ]),
     ("jats", encoded(ARTICLES), "root <pmc-articleset> and records <article>", [
         ("1", None, "only this"),
@@ -233,6 +237,7 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
     ("pubmed", encoded(PUBMED), "root <PubmedArticleSet> and records <PubmedArticle>", [
         ("1", None, "Methanol assay. We assay. It works."),
         ("2", None, "A title alone."),
+        ("3", None, "[Essai.] On essaie."),
     ]),
     ("tei", encoded(TEI), "root <TEI> and records <TEI>", [("53DA", None, "Bi-criteria We propose.")]),
     ("tei", encoded(CORPUS), "root <teiCorpus> and records <TEI>", [
