@@ -42,7 +42,7 @@ from nddup.reading.xml_structure import (
     with_markup,
 )
 
-TITLE_KEYS = "|".join(name for name in TITLE_NAMES if not name.startswith("@"))
+TITLE_KEYS = "|".join(name for name in TITLE_NAMES if name not in ("@title", "titleinfo"))
 """The title of JSON lines whose first has none: the first of these keys that a line has."""
 
 MOST_LINES = 20

@@ -29,7 +29,7 @@ ID_NAMES = (
     "document_id", "_id", "_id.$oid", "uuid", "@about",  # of BEIR and Elasticsearch; of MongoDB; of RDF
 )  # fmt: skip
 URL_NAMES = ("docurl", "url", "link", "loc", "uri", "@url", "@href")
-TITLE_NAMES = ("title", "subject", "headline", "@title")
+TITLE_NAMES = ("title", "titleinfo", "subject", "headline", "@title")  # the second of MODS, whose subjects are topics
 BODY_NAMES = (
     "content", "text", "body",
     "contents", "maintext", "full_text", "fulltext", "selftext",  # of Anserini; of news-please; of X; of Reddit
@@ -101,6 +101,10 @@ class Shape:
     def filled(self, path: tuple[str, ...]) -> list[str]:
         """Return those of `fields` that hold some text in one of these elements."""
         return [name for name in self.fields(path) if (*path, name) in self.with_text]
+
+    def maybe_filled(self, path: tuple[str, ...]) -> list[str]:
+        """Return those of `fields` with some text, or with nothing: `<content src="…"/>` is neither."""
+        return [name for name in self.fields(path) if (*path, name) in self.with_text or not self.fields((*path, name))]
 
     def records(self, name: str) -> list[Element]:
         """Return all elements with this local name, at any depth."""
@@ -205,7 +209,7 @@ def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
     root = shape.elements[0].path
     candidates = sorted((path for path in counts if 1 < len(path) <= RECORD_LEVELS), key=len)
     likely = [path for path in candidates if counts[path] > 1 or path[-1].lower() in RECORD_NAMES]
-    for fields_of in (shape.filled, shape.fields):
+    for fields_of in (shape.filled, shape.maybe_filled):
         for path in (*likely[:MAX_CANDIDATES], root):
             fields = fields_of(path)
             body = first_of(BODY_NAMES, fields)

@@ -321,6 +321,13 @@ def test_ids_of_trec_may_be_attributes_beside_others() -> None:
     assert [seen(one) for one in read_all(data)[1]] == [("1", None, "a"), ("b", None, "b")]
 
 
+def test_mods_has_its_title_where_it_stands_alone() -> None:
+    """As in a collection of records, or in a METS file; topics are no titles."""
+    mods = "<mods><subject><topic>S</topic></subject><titleInfo><nonSort>The</nonSort><title>T</title></titleInfo>"
+    _, results = read_all(f"<modsCollection>{f'{mods}<abstract>A</abstract></mods>' * 2}</modsCollection>".encode())
+    assert [seen(result)[-1] for result in results] == ["The T A"] * 2
+
+
 def test_an_article_of_another_kind_is_none_of_jats() -> None:
     """The root of JATS is a usual name: only what stands below it tells."""
     head, results = read_all(b"<article><title>T</title><front>f</front><body>B</body></article>")
