@@ -45,6 +45,9 @@ from nddup.reading.xml_structure import (
 TITLE_KEYS = "|".join(name for name in TITLE_NAMES if name not in ("@title", "titleinfo"))
 """The title of JSON lines whose first has none: the first of these keys that a line has."""
 
+_TWEET, _TWEET_TEXT = {"id_str", "truncated", "text"}, "extended_tweet.full_text|text"
+"""The keys of what the first interface of Twitter streamed, and its text: `text` alone is cut at 140 characters."""
+
 MOST_LINES = 20
 """Lines of JSON after the first with a text that show whether what it lacks is empty in all."""
 
@@ -305,7 +308,9 @@ def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is
     content = declared.content
     if not content:
         content = text_fields(keys, _chats_of(row), filled)
-        if content and (len(content) == 1 or content[0] not in filled):
+        if content == ("text",) and set(keys) >= _TWEET:
+            content = (_TWEET_TEXT,)
+        elif content and (len(content) == 1 or content[0] not in filled):
             content = (TITLE_KEYS, content[-1])  # other lines may have a title
     if not content:
         raise FormatError(

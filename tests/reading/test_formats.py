@@ -342,6 +342,8 @@ def test_an_article_of_another_kind_is_none_of_jats() -> None:
         ({"title": "T", "description": "short", "maintext": "a news"}, "T a news"),
         ({"id": "1", "title": "T", "selftext": "a post", "subreddit": "s"}, "T a post"),
         ({"id": 1, "full_text": "a tweet", "user": {"description": "bio"}}, "a tweet"),
+        ({"id": 1, "id_str": "1", "text": "…", "truncated": 1, "extended_tweet": {"full_text": "a tweet"}}, "a tweet"),
+        ({"id": 1, "id_str": "1", "text": "a tweet", "truncated": False}, "a tweet"),
         ({"id": "1", "contents": "a passage"}, "a passage"),
         ({"@type": "NewsArticle", "headline": "T", "description": "short", "articleBody": "a news"}, "T a news"),
     ],
