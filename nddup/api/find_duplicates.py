@@ -34,7 +34,7 @@ from nddup.ground.metrics import RunMetrics
 from nddup.ground.progress import LocalProgress, Steps, is_quiet_for
 from nddup.matching.preference import DATED
 from nddup.reading.chats import holds_texts
-from nddup.reading.xml_structure import FIRST_ROWS
+from nddup.reading.xml_structure import FIRST_ROWS, MARKUP_NAME
 from nddup.settings.load import build_config, nest_settings
 from nddup.settings.plan import is_usual, processes_of
 from nddup.settings.schema import (
@@ -88,8 +88,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
             all blanks. Null and repeated ids go to `rejects`. None: the column `id` if there is one; else each row has
             its number, from 0, as its id.
         text: name of the column of texts: strings, lists of strings, or chats (lists of `{role, content}`). None: a
-            title and a text by their usual names, as in files (`title`; `content`, `text`, `body`, …, `messages`). Rows
-            with nothing in them go to `rejects`.
+            title and a text by their usual names, as in files (`title`; `content`, `text`, `body`, …, `messages`). What
+            `html` is called holds markup. Rows with nothing in them go to `rejects`.
         checkpoint: for a Spark DataFrame, a folder that every executor can reach, such as `hdfs:///tmp/x`. Each call
             writes its tables there as Parquet, in a new folder that outlives the session and that the caller removes.
         progress: None: one line on a terminal and in a notebook, erased at the end; elsewhere log lines of level INFO
@@ -142,6 +142,8 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         df = as_table(df, partial(wanted_columns, id=id, text=text, read=config.keep.read))
         look = Look(_holds_on_spark, _filled_on_spark) if hasattr(df, "sparkSession") else None
         columns = choose_columns(df, id, text, config.keep.read, look=look)
+    if config.input.markup == "auto" and MARKUP_NAME.fullmatch(str(columns.text)):  # as in files
+        config = config.model_copy(update={"input": config.input.model_copy(update={"markup": "html"})})
     if hasattr(df, "sparkSession"):
         from nddup.spark.engine import FramesRun  # noqa: PLC0415 - Spark is loaded for its own tables only
         from nddup.spark.run import find_on_spark, with_ids_of  # noqa: PLC0415

@@ -11,12 +11,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nddup
 import nddup.repository
+from nddup.cli import main
 from nddup.embedded import read_records
 from nddup.embedded.given_tables import Columns, as_table, to_arrow
 from nddup.errors import ConfigError
@@ -67,6 +69,19 @@ def test_an_empty_column_hides_no_other(kind: str) -> None:
 
     for table in (columns, columns.to_pandas(), pl.DataFrame(rows), columns.to_pylist(), columns.to_reader()):
         assert pairs_of(nddup.find_duplicates(table, progress=False)) == expected
+
+
+@pytest.mark.parametrize("name", ["html", "raw_html", "content"])
+def test_a_column_of_pages_has_no_scripts_as_in_a_file(name: str, tmp_path: Path) -> None:
+    """A column that is called `html` holds markup, also in parts of pages; of another name each tag is judged alone."""
+    pages = [f"<p>{text}</p><script>{number}</script>" for number, text in enumerate(TEXTS)]
+    rows = pa.table({"id": ["a", "b", "c"], name: pages})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    given = pa.table(nddup.find_duplicates(rows, progress=False).documents)["n_tokens"].to_pylist()
+    arguments = ["run", str(tmp_path / "rows.parquet"), "--output", str(tmp_path / "out"), "--engine", "local"]
+    assert main([*arguments, "--set", "output.report=false"]) == 0
+    assert pq.read_table(tmp_path / "out" / "documents")["n_tokens"].to_pylist() == given
+    assert given == [6 + (name == "content")] * 3
 
 
 def pairs_of(run: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - of any library
