@@ -13,6 +13,7 @@ date comes last. A `revisit`, which has no text of its own, comes after all docu
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final, Literal, NamedTuple
 
@@ -162,25 +163,30 @@ def read_glob(glob: str) -> str:
     """Return a glob as a regular expression that Python, Java and SQL engines read alike; `*` also matches `/`.
 
     Raises:
-        ValueError: for an empty glob, or one with a character that they read differently.
+        ValueError: for an empty glob, or one with a character, a set or a range that they read differently or not.
 
     Example:
         >>> read_glob("clean/*.jsonl?")
         '^(?s:clean/.*[.]jsonl.)$'
     """
-    if not glob or set("\\^'\n") & set(glob):
-        raise ValueError(f"expected a glob of a source such as clean/*, without \\ ^ and quotes, got {glob!r}")
-    parts = re.split(r"(\[!?[^\]]+\]|[*?])", glob)
+    parts = re.split(r"(\[!?[^][!&][^][&]*\]|[*?])", glob)
     spelled = {"*": ".*", "?": "."}
     spelled_parts = [
         part.replace("[!", "[^", 1)
         if at % 2 and part[0] == "["
         else spelled.get(part, "")
         if at % 2
-        else "".join(f"[{c}]" if c in ".+(){}|$[]" else c for c in part)
+        else "".join(f"[{c}]" if c in ".+(){}|$]" else c for c in part)
         for at, part in enumerate(parts)
     ]
-    return f"^(?s:{''.join(spelled_parts)})$"
+    pattern = f"^(?s:{''.join(spelled_parts)})$"
+    is_read = bool(glob) and not set("\\^'\n") & set(glob) and "[" not in "".join(parts[::2])
+    with suppress(re.error):
+        if is_read and re.compile(pattern):
+            return pattern
+    raise ValueError(
+        f"expected a glob of a source such as clean/*, [ only as in [0-9] or [!a], no \\ ^ or quotes, got {glob!r}"
+    )
 
 
 def read_order(policy: str | list[str], prefer: Sequence[str] | None) -> Order:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -19,7 +21,7 @@ from nddup.embedded.run import run_locally
 from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
-from nddup.matching.preference import order_key, parse_column
+from nddup.matching.preference import order_key, parse_column, read_glob
 from nddup.report.summary import notes
 from nddup.settings.load import build_config, load_config
 from nddup.spark.run import run_job
@@ -312,3 +314,24 @@ def test_listed_values_that_order_nothing_are_refused(column: str) -> None:
     """A sign, no name, an empty or repeated value, and a column that is not read."""
     with pytest.raises(ValueError, match="different values, as source=wiki,news"):
         parse_column(column)
+
+
+def test_a_glob_matches_what_fnmatch_does_or_is_refused() -> None:
+    """Java and RE2 read the expression as Python does; sets that one of them reads otherwise, or not, are refused."""
+    chance = random.Random(1)  # noqa: S311 - values
+    for glob in ("", "[", "[z-a]", "[!]a]", "[[]x", "[a[b]", "a[1", "[a&&b]"):
+        with pytest.raises(ValueError, match="expected a glob"):
+            read_glob(glob)
+    read = 0
+    for _ in range(5000):
+        glob = "".join(chance.choices("ab[]!-*?.&+(", k=chance.randint(1, 7)))
+        source = "".join(chance.choices("ab[]!-.&+(", k=chance.randint(0, 5)))
+        try:
+            pattern = read_glob(glob)
+        except ValueError:
+            continue
+        read += 1
+        expected = fnmatchcase(source, glob)
+        assert (re.match(pattern, source) is not None) == expected, (glob, source)
+        assert pc.match_substring_regex(pa.scalar(source), pattern).as_py() == expected, (glob, source)
+    assert read > 3000
