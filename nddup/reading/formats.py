@@ -255,9 +255,12 @@ _DECLARED = (
                     "Layout/Page/*/ComposedBlock/TextBlock/TextLine/String/@CONTENT",
                     "Layout/Page/*/ComposedBlock/ComposedBlock/TextBlock/TextLine/String/@CONTENT"),
            is_markup=False, roots=("alto",)),
-    # likewise; regions say again what their lines say, and the first of several readings is the surest
+    # likewise; regions say again what their lines say, and the first of several readings is the surest; tables and
+    # regions in regions come last
     Format(name="pagexml", record="PcGts",
-           content=("Page/TextRegion/TextEquiv[1]/Unicode|Page/TextRegion/TextLine/TextEquiv[1]/Unicode",),
+           content=("Page/TextRegion/TextEquiv[1]/Unicode|Page/TextRegion/TextLine/TextEquiv[1]/Unicode",
+                    "Page/*/TextRegion/TextEquiv[1]/Unicode|Page/*/TextRegion/TextLine/TextEquiv[1]/Unicode",
+                    "Page/TableRegion/TableCell/TextLine/TextEquiv[1]/Unicode"),
            is_markup=False, roots=("PcGts",)),
     # notes of Evernote, each with a whole document of XHTML as its text
     Format(name="enex", record="note", url="note-attributes/source-url", title=("title",), content=("html(content)",),

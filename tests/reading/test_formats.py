@@ -392,7 +392,7 @@ def test_a_word_that_two_lines_divide_is_one_in_alto() -> None:
 
 
 def test_all_blocks_of_a_page_and_one_reading_of_a_line() -> None:
-    """ALTO's blocks may lie in blocks of blocks; of readings of OCR in PAGE the first is the text."""
+    """ALTO's blocks may lie in blocks of blocks, PAGE's regions in others; of readings of OCR the first is the text."""
     block = '<TextBlock><TextLine><String CONTENT="{}"/></TextLine></TextBlock>'
     blocks = block.format("a") + f"<ComposedBlock>{block.format('b')}<ComposedBlock>{block.format('c')}"
     alto = (
@@ -400,9 +400,14 @@ def test_all_blocks_of_a_page_and_one_reading_of_a_line() -> None:
     )
     reading = '<TextEquiv index="{0}"><Unicode>{1}</Unicode></TextEquiv>'
     line = f"<TextLine>{reading.format(0, 'fox')}{reading.format(1, 'fax')}</TextLine>"
-    page = f"<PcGts><Page><TextRegion>{line}{line}</TextRegion></Page></PcGts>"
+    region = f"<TextRegion>{line}</TextRegion>"
+    tables = f"<TableRegion>{region}</TableRegion>", f"<TableRegion><TableCell>{line}</TableCell></TableRegion>"
+    pages = [f"<PcGts><Page><TextRegion>{line}{line}</TextRegion>{one}</Page></PcGts>" for one in ("", *tables)]
+    pages.append(f"<PcGts><Page><TextRegion>{line}{region}</TextRegion></Page></PcGts>")
 
-    assert [seen(one)[-1] for data in (alto, page) for one in read_all(data.encode())[1]] == ["a b c", "fox fox"]
+    assert [seen(one)[-1] for data in (alto, *pages) for one in read_all(data.encode())[1]] == [
+        "a b c", "fox fox", "fox fox fox", "fox fox fox", "fox fox"
+    ]  # fmt: skip
 
 
 def test_a_part_of_a_record_is_no_record() -> None:
