@@ -46,8 +46,8 @@ the names of a title or a paragraph are not known.
 Source: https://html.spec.whatwg.org/multipage/rendering.html"""
 
 _INLINE = """
-a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span strike strong sub
-sup tt u var wbr
+a abbr acronym b bdi bdo big cite code del dfn em font i ins kbd mark nobr samp small span strike strong sub sup tt u
+var wbr
 bold italic monospace overline roman sans-serif sc underline styled-content named-content ext-link xref
 hi emph emphasis subscript superscript foreign choice sic corr orig reg expan ex supplied unclear surplus persname
 placename c g charparams
@@ -56,7 +56,8 @@ placename c g charparams
 INLINE: Final = frozenset(_INLINE.split())
 """Local names of XML elements, in lower case, inside which a word goes on.
 
-They are those of HTML, and the inline elements of JATS, TEI and DocBook, and of ABBYY, whose letters are elements."""
+They are those of HTML, and the inline elements of JATS, TEI and DocBook, and of ABBYY, whose letters are elements; but
+not `data`, `q` and `s`, which in corpora is a sentence."""
 
 HIDDEN = ("script", "style", "noscript", "template")
 

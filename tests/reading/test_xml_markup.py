@@ -17,6 +17,7 @@ HEAD = read_head(b"<r><doc><id>1</id><text>a</text></doc></r>")
         ("<title>a</title><para>b</para>c", "a b c"),
         ("<p>a <italic>b</italic>c</p><p>d<x:bold xmlns:x='u'>e</x:bold></p>f<br/>g", "a bc de f g"),
         ("<row a='1'/>b<I>c</I>d", "bcd"),
+        ("<s>a word</s><s>and more</s><data>1</data><data>2</data><q>w</q><q>me</q>", "a word and more 1 2 w me"),
         (
             "<line><charParams l='1'>a</charParams><charParams>b</charParams></line><line><c>c</c><c>d</c></line>",
             "ab cd",
