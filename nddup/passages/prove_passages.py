@@ -4,14 +4,14 @@ Windows are found again by sorting the hashes of all of them: see `nddup.verifyi
 """
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from nddup.ground.json_text import load_object
 from nddup.ground.progress import Steps
 from nddup.passages.find_passages import Source, find_source, rank_documents, read_documents
 from nddup.passages.passages_output import HEADER, TEXTS, judge_all, only_cut, rewriter_of, uncut_sources
-from nddup.passages.tabulate import Documents, find_sentences
+from nddup.passages.tabulate import EXCERPT, Documents, find_sentences
 from nddup.reading.streams import PIECE, Expanded
 from nddup.scanning.found import join_encoded
 from nddup.settings.load import read_stored
@@ -35,9 +35,12 @@ from nddup.settings.plan import processes_of
 from nddup.settings.schema import KeepConfig
 from nddup.sketching.rolling_hash import hash_rows
 from nddup.stages.stage import AS_INPUT
+from nddup.tables.features import REPEATING
 from nddup.verifying.extents import RepeatedWindows, cover_runs, find_repeated
 
 Hashes = NDArray[np.uint64]
+
+TABLES = ("passages", "occurrences", "cuts", "repeating", "rejects")
 
 
 def check_passages(path: str, steps: Steps) -> CheckReport:
@@ -56,7 +59,7 @@ def check_passages(path: str, steps: Steps) -> CheckReport:
     with TemporaryDirectory(prefix="nddup-", ignore_cleanup_errors=True) as spool:
         documents = read_documents(source, steps, Path(spool))
     try:
-        tables = {name: pq.read_table(f"{path}/{name}") for name in ("passages", "occurrences", "cuts", "repeating")}
+        tables = {name: pq.read_table(f"{path}/{name}") for name in TABLES}
     except (OSError, pa.ArrowInvalid) as error:
         raise OutputError(f"{path}: a table cannot be read ({error})") from error
     steps.begin("sort the windows")
@@ -64,11 +67,13 @@ def check_passages(path: str, steps: Steps) -> CheckReport:
     settings = config.passages
     windows = find_repeated(*documents.hashes, ranks, settings.min_tokens, within=settings.within)
     steps.begin("compare")
+    texts = dict(zip(documents.rows["doc_id"].to_pylist(), documents.rows["text"].to_pylist(), strict=True))
     is_kept, is_tagged = config.output.kept != "none", config.output.tagged == AS_INPUT
     kept = [_kept_right(documents, tables, source, path, header.get("whole", 0))] if is_kept else []
     tagged = _tagged_right(documents, tables, source, path) if is_tagged else []
     return CheckReport((
-        _same_texts(documents, tables["passages"], tables["occurrences"]),
+        _same_texts(documents, tables["passages"], tables["occurrences"], texts),
+        _told_right(documents, tables, texts, ranks),
         *_each_once(documents, tables["occurrences"], windows, settings.min_tokens),
         *_cut_right(documents, tables["cuts"], windows, settings.min_tokens),
         _counted_right(documents, tables, windows, settings.min_left),
@@ -77,9 +82,8 @@ def check_passages(path: str, steps: Steps) -> CheckReport:
     ))  # fmt: skip
 
 
-def _same_texts(documents: Documents, passages: pa.Table, occurrences: pa.Table) -> Finding:
+def _same_texts(documents: Documents, passages: pa.Table, occurrences: pa.Table, texts: Mapping[str, str]) -> Finding:
     """Prove that the characters of each occurrence are the tokens that its passage is named by."""
-    texts = dict(zip(documents.rows["doc_id"].to_pylist(), documents.rows["text"].to_pylist(), strict=True))
     sizes = dict(zip(passages["passage_id"].to_pylist(), passages["tokens"].to_pylist(), strict=True))
     broken = []
     for batch in occurrences.to_batches(max_chunksize=10_000):
@@ -94,6 +98,59 @@ def _same_texts(documents: Documents, passages: pa.Table, occurrences: pa.Table)
             if name != row["passage_id"] or not high - low == size == sizes.get(name):
                 broken.append(f"{row['passage_id']} in {row['doc_id']} from token {row['token']}")
     return Finding.of("every listed occurrence is the text of its passage", f"{len(occurrences):,} occurrences", broken)
+
+
+def _told_right(
+    documents: Documents, tables: dict[str, pa.Table], texts: Mapping[str, str], ranks: NDArray[np.int64]
+) -> Finding:
+    """Prove what the rows say besides: the places of each passage, which is the first, its text; the characters of each
+    cut; and the rejects.
+    """
+    rows = tables["occurrences"].filter(pc.is_in(tables["occurrences"]["doc_id"], documents.rows["doc_id"]))
+    home = _homes(documents, rows)
+    named = rows["passage_id"].combine_chunks().dictionary_encode()
+    which = np.asarray(named.indices).astype(np.int64)
+    order = np.lexsort((rows["token"].to_numpy(), ranks[home], which))
+    firsts = order[np.flatnonzero(np.diff(which[order], prepend=-1))]
+    is_first = np.zeros(len(rows), np.bool_)
+    is_first[firsts] = True
+    wrong = np.flatnonzero(is_first != np.asarray(rows["first"]))
+    broken = [f"{rows['passage_id'][at]}: the first place" for at in wrong.tolist()]
+
+    places = np.bincount(which).tolist()
+    homes = np.bincount(np.unique(which * len(ranks) + home) // max(len(ranks), 1)).tolist()
+    spans = zip(*(rows[name].take(firsts).to_pylist() for name in ("doc_id", "char", "char_end")), strict=True)
+    parts = [texts[doc_id][low : min(high, low + EXCERPT)] for doc_id, low, high in spans]
+    columns = [tables["passages"][name].to_pylist() for name in ("passage_id", "documents", "occurrences", "text")]
+    expected = list(zip(named.dictionary.to_pylist(), homes, places, parts, strict=True))
+    broken += _differing(expected, list(zip(*columns, strict=True)))
+
+    offsets, values = documents.hashes
+    for batch in tables["cuts"].to_batches(max_chunksize=10_000):
+        begins = offsets[_homes(documents, pa.table(batch))].tolist()
+        cuts = batch.to_pylist()
+        slices = [texts.get(row["doc_id"], "")[row["char"] : row["char_end"]].encode() for row in cuts]
+        hashed = _rows_of(hash_rows(*join_encoded(slices), ignore=documents.ignore))
+        broken += [
+            f"{row['doc_id']}: the characters of a cut at token {row['token']}"
+            for begin, row, tokens in zip(begins, cuts, hashed, strict=True)
+            if not np.array_equal(tokens, values[begin + row["token"] : begin + row["token_end"]])
+        ]
+    broken += _differing(*(list(map(str, table.to_pylist())) for table in (documents.rejects, tables["rejects"])))
+    return Finding.of("the tables tell of passages, cuts and rejects what is so", f"{len(places):,} passages", broken)
+
+
+def _homes(documents: Documents, rows: pa.Table) -> NDArray[np.int64]:
+    """Return the number of each row's document; of an unknown one that of the first."""
+    known = pc.index_in(rows["doc_id"].combine_chunks(), value_set=documents.rows["doc_id"].combine_chunks())
+    return np.asarray(pc.fill_null(known, 0)).astype(np.int64)
+
+
+def _differing(expected: list[Any], stored: list[Any]) -> list[str]:
+    """Return what one list has alone, or more often."""
+    differ = Counter(expected)
+    differ.subtract(Counter(stored))
+    return sorted(str(one) for one, count in differ.items() if count)
 
 
 def _positions(documents: Documents, rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -124,10 +181,11 @@ def _each_once(documents: Documents, occurrences: pa.Table, windows: RepeatedWin
 
 def _cut_right(documents: Documents, cuts: pa.Table, windows: RepeatedWindows, length: int) -> list[Finding]:
     """Prove the rule of cutting, and that each repeated window has a place that is not cut."""
-    is_cut = cover_runs(*_positions(documents, cuts), len(documents.hashes.values)) > 0
+    runs = cover_runs(*_positions(documents, cuts), len(documents.hashes.values))
+    is_cut = runs > 0
     may_go = windows.covered & ~windows.kept
     goes = _whole(documents, may_go) if documents.whole_sentences else may_go
-    lost, stays = np.flatnonzero(is_cut & ~may_go), np.flatnonzero(is_cut != goes)
+    lost, stays = np.flatnonzero((is_cut & ~may_go) | (runs > 1)), np.flatnonzero(is_cut != goes)
     before = np.append(0, np.cumsum(is_cut))
     is_whole = before[windows.places + length] == before[windows.places]
     gone = np.setdiff1d(windows.windows, windows.windows[is_whole])
@@ -172,11 +230,11 @@ def _counted_right(
     sizes = np.diff(offsets)
     covered, cut = (np.diff(np.append(0, np.cumsum(flags))[offsets]) for flags in (windows.covered, is_cut))
     dropped = (cut > 0) & (sizes - cut < min_left)
-    columns = zip(documents.rows["doc_id"].to_pylist(), sizes, covered, cut, dropped, strict=True)
-    expected = {doc_id: tuple(map(int, counts)) for doc_id, *counts in columns if counts[1]}
-    names = ("tokens", "repeated", "cut", "dropped")
-    stored = {row["doc_id"]: tuple(int(row[name]) for name in names) for row in tables["repeating"].to_pylist()}
-    broken = sorted(name for name in expected.keys() | stored.keys() if expected.get(name) != stored.get(name))
+    columns = [documents.rows[name].to_pylist() for name in ("doc_id", "source", "record")]
+    columns += [one.tolist() for one in (sizes, covered, cut, dropped)]
+    expected = [row for row in zip(*columns, strict=True) if row[4]]
+    stored = list(zip(*(tables["repeating"][name].to_pylist() for name in REPEATING.names), strict=True))
+    broken = _differing(expected, stored)
     begins, ends = _positions(documents, occurrences)
     before, is_known = np.append(0, np.cumsum(is_cut)), pc.is_in(occurrences["doc_id"], documents.rows["doc_id"])
     wrong = np.flatnonzero(before[ends] - before[begins] != occurrences["cut"].filter(is_known).to_numpy())

@@ -4,6 +4,7 @@ Only stored tables are read: `split`, and `documents`, `pairs` and `keep` of the
 unit, no pair and no group of equal texts is in two parts is counted row by row.
 """
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from nddup.errors import OutputError
 from nddup.ground.json_text import load_object
 from nddup.ground.progress import Steps
 from nddup.splitting.write_split import HEADER
-from nddup.tables.features import SPLIT
+from nddup.tables.features import SHARES, SPLIT
 
 ENDS = """
     SELECT p.doc_a, p.doc_b, a.part AS part_a, b.part AS part_b
@@ -53,6 +54,31 @@ DIVIDED = """
 
 LEFT = "SELECT doc_id AS said FROM split WHERE part IS NULL AND (decided_by <> 'fixed' OR given IS NULL) ORDER BY said"
 
+COUNTED = """
+    SELECT unit AS said FROM split GROUP BY unit HAVING min(documents) <> count(*) OR max(documents) <> count(*)
+    ORDER BY said
+"""
+
+SHARED = """
+    WITH own AS (SELECT part, count(*) AS n FROM split WHERE part IS NOT NULL GROUP BY part),
+    told AS (
+        SELECT name, value, sum(documents) AS n, count(*) AS rows, count(DISTINCT part) AS parts FROM shares
+        GROUP BY name, value
+    ),
+    parted AS (SELECT name, part, sum(documents) AS n FROM shares GROUP BY name, part)
+    SELECT concat_ws(' ', s.name, s.value, s.part) AS said
+    FROM shares AS s JOIN told AS t ON s.name IS NOT DISTINCT FROM t.name AND s.value IS NOT DISTINCT FROM t.value
+    LEFT JOIN asked AS a ON s.part = a.part
+    WHERE a.part IS NULL OR t.rows <> {parts} OR t.parts <> {parts} OR abs(s.asked - a.share * t.n) > 1e-6 * (1 + t.n)
+    UNION ALL
+    SELECT concat_ws(' ', p.name, p.part) AS said FROM parted AS p FULL OUTER JOIN own AS o ON p.part = o.part
+    WHERE coalesce(p.n, 0) <> coalesce(o.n, 0)
+    UNION ALL
+    SELECT 'no shares' AS said WHERE NOT EXISTS (SELECT 1 FROM shares WHERE name IS NULL) AND EXISTS (SELECT 1 FROM own)
+    ORDER BY said
+"""
+"""Rows of SHARES that do not follow from the split, or from one another: the values of --by are not read again."""
+
 LEADERS = "SELECT count(*) AS n FROM keep WHERE leader"
 
 
@@ -68,10 +94,14 @@ def check_split(path: str, steps: Steps) -> CheckReport:
     try:
         header = load_object((Path(path) / HEADER).read_text(encoding="utf-8"))
         split = pq.read_table(Path(path) / "split").select(SPLIT.names)
+        shares = pq.read_table(Path(path) / "shares").select(SHARES.names)
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise OutputError(f"{path}: a table cannot be read ({error})") from error
     run = DuckRun(header["run"])
     run.see("split", split)
+    run.see("shares", shares)
+    parts = {name: float(Fraction(share)) for name, share in header["parts"].items()}
+    run.see("asked", pa.table({"part": list(parts), "share": pa.array(parts.values(), pa.float64())}))
     steps.begin("count the pairs between parts")
     names = list(header["parts"])
     documents, left = f"{len(split):,} documents", split["part"].null_count
@@ -86,6 +116,8 @@ def check_split(path: str, steps: Steps) -> CheckReport:
         Finding.of("no found pair is in two parts", *_crossing(run, ENDS), note),
         Finding.of("no equal texts are in two parts", *_crossing(run, EQUAL)),
         Finding.of("only documents fixed elsewhere are left out", f"{left:,} documents", _said(run, LEFT)),
+        Finding.of("the sizes of units and the shares are right", f"{len(shares):,} shares",
+                   [*_said(run, COUNTED), *_said(run, SHARED.format(parts=len(names)))]),
         *_written(header["written"], split),
     ))  # fmt: skip
 

@@ -14,6 +14,7 @@ from nddup.engines.choose import choose_engine
 from nddup.passages.find_passages import WEIGHT, paths_read
 from nddup.settings.load import load_config
 from nddup.sketching.tokens import tokenise
+from tests.changed_rows import faults
 
 DOCUMENTS = [
     {"id": "a", "text": "one two three four five six seven eight nine ten"},
@@ -171,6 +172,16 @@ def test_what_was_written_is_proved(within: str, capsys: pytest.CaptureFixture[s
     pq.write_table(pa.Table.from_pylist(wider, pq.read_schema(path)), path)
     assert main(["check", "out"]) == 1
     assert "no token of a first place" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("place")
+def test_each_fault_of_a_table_is_found() -> None:
+    """A row that is missing, there twice or changed; but for a blank at the end of a place."""
+    assert main(["passages", "in.jsonl", "--output", "out", *FOUR]) == 0
+    for name in ("passages", "occurrences", "cuts", "repeating", "rejects"):
+        for fault in faults("out", name, ("char_end",)):
+            assert main(["check", "out"]) == 1, fault
+    assert main(["check", "out"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from nddup.cli import main
 from nddup.embedded.run import run_locally
 from nddup.errors import ConfigError
 from nddup.settings.load import build_config
+from tests.changed_rows import faults
 from tests.finished_runs import write_rows
 
 if TYPE_CHECKING:
@@ -161,6 +162,15 @@ def test_check_counts_what_crosses(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "BROKEN 2   no found pair is in two parts" in said
     assert "cs-00 in test, cs-01 in train" in said
+
+
+def test_each_fault_of_a_table_is_found() -> None:
+    """A row that is missing, there twice or changed; why a document is in its part is not proved."""
+    assert main(["split", "run", "--parts", PARTS, "--by", "lang", "--no-records", "-o", "faults", "-q"]) == 0
+    for name in ("split", "shares"):
+        for fault in faults("faults", name, ("decided_by", "given")):
+            assert main(["check", "faults"]) == 1, fault
+    assert main(["check", "faults"]) == 0
 
 
 @pytest.mark.parametrize(
