@@ -25,7 +25,7 @@ from nddup.errors import ConfigError
 from nddup.ground.columns import WHOLE, in_utc, one_chunk
 from nddup.reading.chats import CHAT_NAMES, holds_texts, is_chat, texts_of
 from nddup.reading.formats import Format
-from nddup.reading.xml_structure import BODY_NAMES, FIRST_ROWS, TITLE_NAMES, is_filled, rivals, text_fields
+from nddup.reading.xml_structure import BODY_NAMES, DESCRIBED, FIRST_ROWS, TITLE_NAMES, is_filled, rivals, text_fields
 
 GivenTable: TypeAlias = Any
 """A table of one of several libraries, or a column of one; none of them is loaded here."""
@@ -135,7 +135,7 @@ def _of_stream(given: GivenTable, wanted: Callable[[list[str]], list[str]]) -> p
 
 def wanted_columns(names: list[str], *, id: str | None, text: str | None, read: tuple[str, ...] = ()) -> list[str]:  # noqa: A002
     """Return the columns that may be read; all, for the message, if the text column is not among them."""
-    usual = {*TITLE_NAMES, *BODY_NAMES, *CHAT_NAMES}
+    usual = {*TITLE_NAMES, *BODY_NAMES, *DESCRIBED, *CHAT_NAMES}
     texts = [text] if text is not None else [name for name in names if name.lower() in usual]
     columns = [name for name in dict.fromkeys(["id" if id is None else id, *texts, *read]) if names.count(name) == 1]
     return columns if set(texts) & set(columns) else names

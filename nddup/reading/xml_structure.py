@@ -37,6 +37,9 @@ BODY_NAMES = (
     "raw_content", "html", "raw_html", "description", "abstract", "@body", "@text", "@content",
 )  # fmt: skip
 DESCRIPTIONS = ("description", "abstract")
+DESCRIBED = ("article", "transcript")
+"""Texts where a description stands beside them; alone, they may be records."""
+
 FIRST_ROWS: Final = 100
 """First rows of a table that show which of its columns hold something."""
 
@@ -266,6 +269,8 @@ def text_fields(fields: list[str], chats: Sequence[str] = (), filled: Sequence[s
     """
     title, body = first_of(TITLE_NAMES, fields, filled), first_of(BODY_NAMES, fields, filled)
     chat = first_of(CHAT_NAMES, list(chats), [name for name in chats if name in filled])
+    if body and body.lower() in DESCRIPTIONS:
+        body = first_of(DESCRIBED, list(filled) or fields) or body
     if chat and (body is None or body.lower() in DESCRIPTIONS or (chat in filled and body not in filled)):
         body = chat
     return tuple(name for name in (title, body) if name) if body else ()
@@ -286,7 +291,7 @@ def rivals(columns: list[str], declared: Format, chats: Sequence[str] = ()) -> l
         >>> rivals(["id", "content", "text", "url"], Format("parquet"))
         ['content', 'text']
     """
-    bodies = (*BODY_NAMES, *(name.lower() for name in chats if name.lower() in CHAT_NAMES))
+    bodies = (*BODY_NAMES, *DESCRIBED, *(name.lower() for name in chats if name.lower() in CHAT_NAMES))
     given = declared.id, declared.url, declared.content, declared.content
     groups = [
         [name for name in columns if name.lower() in names and columns.count(name) == 1]

@@ -345,6 +345,8 @@ def test_an_article_of_another_kind_is_none_of_jats() -> None:
         ({"id": 1, "id_str": "1", "text": "…", "truncated": 1, "extended_tweet": {"full_text": "a tweet"}}, "a tweet"),
         ({"id": 1, "id_str": "1", "text": "a tweet", "truncated": False}, "a tweet"),
         ({"id": "1", "contents": "a passage"}, "a passage"),
+        ({"abstract": "short", "article": "a whole paper"}, "a whole paper"),
+        ({"id": "1", "title": "T", "description": "short", "transcript": "a talk"}, "T a talk"),
         ({"@type": "NewsArticle", "headline": "T", "description": "short", "articleBody": "a news"}, "T a news"),
     ],
 )
