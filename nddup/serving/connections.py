@@ -195,6 +195,9 @@ class _Connection(HTTPChannel):
         return bool(self.lingers_until or super().readable())
 
     def writable(self) -> bool:
+        """Whether the loop is to send: not what a thread is sending, which would keep the loop busy waiting for it."""
+        if self.is_working and self.total_outbufs_len <= self.adj.outbuf_high_watermark and not self.will_close:
+            return False
         return not self.lingers_until and bool(super().writable())
 
     def handle_read(self) -> None:

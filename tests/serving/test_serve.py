@@ -327,6 +327,23 @@ def test_look_ups_that_wait_are_computed_together(server: LookUps, monkeypatch: 
     assert max(asked) > 10
 
 
+def test_the_loop_does_not_wait_for_a_thread_that_sends(server: LookUps) -> None:
+    """Else it asks without end whether that thread is done, which takes the time in which it would be."""
+    with ThreadPoolExecutor(1) as pool:
+        with server._lock:  # noqa: SLF001 - as if a look-up took long
+            waiting = pool.submit(ask, server, "POST", "/query", TEXTS["a"])
+            while not server._waiting:  # noqa: SLF001
+                time.sleep(0.01)
+            (connection,) = server.server.connections
+            seen = list[bool]()
+            for unsent in (1, 1 << 30):  # so much that its thread waits for the loop
+                connection.total_outbufs_len = unsent
+                seen.append(connection.writable())
+            connection.total_outbufs_len = 0
+        assert waiting.result()[0] == 200
+    assert seen == [False, True]
+
+
 def test_a_token_is_needed_at_other_addresses(repo: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a token no other machine can ask; with one, only who shows it, compared in constant time."""
     opened, compared = nddup.repository.open(repo), list[bytes]()
