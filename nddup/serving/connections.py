@@ -129,9 +129,15 @@ class Task(WSGITask):
         self.channel.write_soon(head if self.request.command.upper() == "HEAD" else head + answer.body)
 
     def give(self, answer: Answer) -> None:
-        """Answer this request, which was deferred. From any thread, once."""
+        """Answer this request, which was deferred. From any thread, once; this waits for no client.
+
+        Where answers are still to be sent, or requests to follow, one of `THREADS` threads does it, which may wait.
+        """
         self.request.answer = answer
-        self.channel.service()
+        if self.channel.total_outbufs_len or len(self.channel.requests) > 1:
+            self.channel.server.add_task(self.channel)
+        else:
+            self.channel.service()
 
 
 class _Connection(HTTPChannel):
@@ -176,11 +182,11 @@ class _Connection(HTTPChannel):
         if self.lingers_until:
             if now > self.lingers_until:
                 self.handle_close()
-        elif self.is_working:
-            return
         elif self.total_outbufs_len:
             if time.time() - self.last_activity > IDLE or age > 3 * IDLE:
                 self.handle_close()
+        elif self.is_working:
+            return
         elif (self.request is not None or not self.served) and age > PATIENCE:
             self.refuse(HTTPStatus.REQUEST_TIMEOUT, f"the request was not received within {PATIENCE:.0f} seconds")
         elif age > PATIENCE and time.time() - self.last_activity > IDLE:
@@ -251,7 +257,8 @@ class Server(TcpWSGIServer):
     def add_task(self, channel: _Connection) -> None:
         """Have the first request of a connection answered: deferred, or by a thread."""
         request = channel.requests[0]
-        if request.error is not None or not self.application.defer(Task(channel, request)):
+        is_known = request.error is not None or request.answer is not None
+        if is_known or not self.application.defer(Task(channel, request)):
             super().add_task(channel)
 
     @contextmanager

@@ -344,6 +344,23 @@ def test_the_loop_does_not_wait_for_a_thread_that_sends(server: LookUps) -> None
     assert seen == [False, True]
 
 
+def test_a_client_that_does_not_read_keeps_nobody_waiting(server: LookUps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answers fill what is held for it; others get theirs meanwhile, and in the end its connection is closed."""
+    answer = {"matches": ["x" * (6 << 20)]}
+    monkeypatch.setattr(LookUps, "_compute", lambda _, batch: [answer] * len(batch))
+    monkeypatch.setattr(connections, "IDLE", 5.0)
+    one = f"POST /query HTTP/1.1\r\nHost: localhost:{server.port}\r\nContent-Length: 1\r\n\r\na"
+    with socket.create_connection((look_ups.HOST, server.port), timeout=20) as stalled:
+        stalled.sendall(one.encode() * 12)
+        time.sleep(0.5)
+        assert ask(server, "POST", "/query", TEXTS["a"]) == (200, answer)
+        assert any(connection.is_working for connection in server.server.connections)
+        began = time.monotonic()
+        while any(connection.is_working for connection in server.server.connections):
+            assert time.monotonic() - began < 20
+            time.sleep(0.1)
+
+
 def test_a_token_is_needed_at_other_addresses(repo: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a token no other machine can ask; with one, only who shows it, compared in constant time."""
     opened, compared = nddup.repository.open(repo), list[bytes]()
