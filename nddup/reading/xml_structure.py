@@ -89,12 +89,14 @@ class Element:
 class Shape:
     """The elements of a head in document order, and the fields seen at each path.
 
+    `with_text`: paths with text; `with_values`: with values of attributes, their own or of elements inside.
     `is_prose`: whether text stands before, between or behind the outermost elements, as nowhere in XML.
     """
 
     elements: list[Element] = field(default_factory=list)
     seen: dict[tuple[str, ...], dict[str, None]] = field(default_factory=dict)
     with_text: set[tuple[str, ...]] = field(default_factory=set)
+    with_values: set[tuple[str, ...]] = field(default_factory=set)
     is_prose: bool = False
 
     def fields(self, path: tuple[str, ...]) -> list[str]:
@@ -106,8 +108,9 @@ class Shape:
         return [name for name in self.fields(path) if (*path, name) in self.with_text]
 
     def maybe_filled(self, path: tuple[str, ...]) -> list[str]:
-        """Return those of `fields` with some text, or with nothing: `<content src="…"/>` is neither."""
-        return [name for name in self.fields(path) if (*path, name) in self.with_text or not self.fields((*path, name))]
+        """Return those of `fields` with some text, or without a word: `<content src="…"/>` is neither."""
+        inner = [(name, (*path, name)) for name in self.fields(path)]
+        return [name for name, at in inner if at in self.with_text or at not in self.with_values]
 
     def records(self, name: str) -> list[Element]:
         """Return all elements with this local name, at any depth."""
@@ -118,17 +121,22 @@ class Shape:
         self.elements.append(element)
         fields = self.seen.setdefault(element.path, {})
         fields.update(dict.fromkeys(f"@{name}" for name in element.attributes))
-        self.with_text.update(
-            (*element.path, f"@{name}") for name, value in element.attributes.items() if value.strip()
-        )
+        values = [(*element.path, f"@{name}") for name, value in element.attributes.items() if value.strip()]
+        self.with_text.update(values)
+        if values:
+            _add_with_outer(self.with_values, element.path)
         if len(element.path) > 1:
             self.seen[element.path[:-1]][element.path[-1]] = None
 
     def add_text(self, path: tuple[str, ...]) -> None:
         """Note that some text stands in an element, and so in those around it."""
-        while path and path not in self.with_text:
-            self.with_text.add(path)
-            path = path[:-1]
+        _add_with_outer(self.with_text, path)
+
+
+def _add_with_outer(paths: set[tuple[str, ...]], path: tuple[str, ...]) -> None:
+    while path and path not in paths:
+        paths.add(path)
+        path = path[:-1]
 
 
 def scan(text: str) -> Shape:
