@@ -238,11 +238,13 @@ def _turns_of(df: GivenTable, name: str) -> pa.ChunkedArray:
 
 
 def _as_json(value: object) -> str:
-    """Return a chat or a list as JSON, spelled as by Spark, which orders rows by it; pandas gives lists as arrays of
-    numpy.
-    """
-    plain = lambda one: one.tolist() if _is_list(one) else str(one)  # noqa: E731
-    text = json.dumps(value, default=plain, ensure_ascii=False, separators=(",", ":"))
+    """Return a chat or a list as JSON, spelled as by Spark, which orders rows by it; lists of pandas are arrays."""
+    text = json.dumps(
+        value,
+        default=lambda one: one.tolist() if _is_list(one) else str(one),
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
     return text.encode("utf-8", "backslashreplace").decode()  # half a character stays an escape
 
 

@@ -73,7 +73,7 @@ def check_passages(path: str, steps: Steps) -> CheckReport:
     tagged = _tagged_right(documents, tables, source, path) if is_tagged else []
     return CheckReport((
         _same_texts(documents, tables["passages"], tables["occurrences"], texts),
-        _told_right(documents, tables, texts, ranks),
+        _described_right(documents, tables, texts, ranks),
         *_each_once(documents, tables["occurrences"], windows, settings.min_tokens),
         *_cut_right(documents, tables["cuts"], windows, settings.min_tokens),
         _counted_right(documents, tables, windows, settings.min_left),
@@ -100,12 +100,10 @@ def _same_texts(documents: Documents, passages: pa.Table, occurrences: pa.Table,
     return Finding.of("every listed occurrence is the text of its passage", f"{len(occurrences):,} occurrences", broken)
 
 
-def _told_right(
+def _described_right(
     documents: Documents, tables: dict[str, pa.Table], texts: Mapping[str, str], ranks: NDArray[np.int64]
 ) -> Finding:
-    """Prove what the rows say besides: the places of each passage, which is the first, its text; the characters of each
-    cut; and the rejects.
-    """
+    """Prove the places of each passage, which of them is the first, and its text; and cuts and rejects."""
     rows = tables["occurrences"].filter(pc.is_in(tables["occurrences"]["doc_id"], documents.rows["doc_id"]))
     home = _homes(documents, rows)
     named = rows["passage_id"].combine_chunks().dictionary_encode()
@@ -125,8 +123,15 @@ def _told_right(
     expected = list(zip(named.dictionary.to_pylist(), homes, places, parts, strict=True))
     broken += _differing(expected, list(zip(*columns, strict=True)))
 
-    offsets, values = documents.hashes
-    for batch in tables["cuts"].to_batches(max_chunksize=10_000):
+    broken += _wrong_cuts(documents, tables["cuts"], texts)
+    broken += _differing(*(list(map(str, table.to_pylist())) for table in (documents.rejects, tables["rejects"])))
+    return Finding.of("the rows of passages, cuts and rejects are as in the texts", f"{len(places):,} passages", broken)
+
+
+def _wrong_cuts(documents: Documents, table: pa.Table, texts: Mapping[str, str]) -> list[str]:
+    """Return the cuts whose characters are not those of their tokens."""
+    broken, (offsets, values) = list[str](), documents.hashes
+    for batch in table.to_batches(max_chunksize=10_000):
         begins = offsets[_homes(documents, pa.table(batch))].tolist()
         cuts = batch.to_pylist()
         slices = [texts.get(row["doc_id"], "")[row["char"] : row["char_end"]].encode() for row in cuts]
@@ -136,8 +141,7 @@ def _told_right(
             for begin, row, tokens in zip(begins, cuts, hashed, strict=True)
             if not np.array_equal(tokens, values[begin + row["token"] : begin + row["token_end"]])
         ]
-    broken += _differing(*(list(map(str, table.to_pylist())) for table in (documents.rejects, tables["rejects"])))
-    return Finding.of("the tables tell of passages, cuts and rejects what is so", f"{len(places):,} passages", broken)
+    return broken
 
 
 def _homes(documents: Documents, rows: pa.Table) -> NDArray[np.int64]:

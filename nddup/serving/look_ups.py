@@ -370,16 +370,21 @@ class LookUps:
         batch, others, size = list[LookUp](), list[LookUp](), 0
         for _ in range(len(self._wanted)):
             one = self._wanted.popleft()
-            if batch and (one.ask != batch[0].ask or size > MAX_TOGETHER):
+            if one not in self._waiting or not self._read(one):
+                continue
+            length = len(one.text.text)
+            if batch and (one.ask != batch[0].ask or size + length > MAX_TOGETHER):
                 others.append(one)
-            elif one in self._waiting and self._read(one):
+            else:
                 batch.append(one)
-                size += len(one.text.text)
+                size += length
         self._wanted.extendleft(reversed(others))
         return batch
 
     def _read(self, one: LookUp) -> bool:
-        """Read the text of a look-up, or refuse it."""
+        """Read the text of a look-up, unless that was done, or refuse it; return whether there is one."""
+        if one.text is not NO_TEXT:
+            return True
         environ = one.task.get_environment()
         try:
             body = environ["wsgi.input"].read()

@@ -61,13 +61,13 @@ COUNTED = """
 
 SHARED = """
     WITH own AS (SELECT part, count(*) AS n FROM split WHERE part IS NOT NULL GROUP BY part),
-    told AS (
+    valued AS (
         SELECT name, value, sum(documents) AS n, count(*) AS rows, count(DISTINCT part) AS parts FROM shares
         GROUP BY name, value
     ),
     parted AS (SELECT name, part, sum(documents) AS n FROM shares GROUP BY name, part)
     SELECT concat_ws(' ', s.name, s.value, s.part) AS said
-    FROM shares AS s JOIN told AS t ON s.name IS NOT DISTINCT FROM t.name AND s.value IS NOT DISTINCT FROM t.value
+    FROM shares AS s JOIN valued AS t ON s.name IS NOT DISTINCT FROM t.name AND s.value IS NOT DISTINCT FROM t.value
     LEFT JOIN asked AS a ON s.part = a.part
     WHERE a.part IS NULL OR t.rows <> {parts} OR t.parts <> {parts} OR abs(s.asked - a.share * t.n) > 1e-6 * (1 + t.n)
     UNION ALL

@@ -327,6 +327,28 @@ def test_look_ups_that_wait_are_computed_together(server: LookUps, monkeypatch: 
     assert max(asked) > 10
 
 
+def test_several_look_ups_hold_a_bounded_number_of_characters(server: LookUps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is longer than the bound is looked up alone."""
+    query, lengths = Repository.query, list[list[int]]()
+
+    def note(self: Any, texts: Any, given: Any) -> Any:  # noqa: ANN401
+        lengths.append([len(text) for text in texts.values()])
+        return query(self, texts, given)
+
+    monkeypatch.setattr(Repository, "query", note)
+    monkeypatch.setattr(look_ups, "MAX_TOGETHER", 500)
+    given = [n * "word " for n in (1, 30, 90, 200, 60, 2, 3)]
+    with ThreadPoolExecutor(len(given)) as pool:
+        with server._lock:  # noqa: SLF001 - as if a look-up took long
+            waiting = [pool.submit(ask, server, "POST", "/query", text) for text in given]
+            while len(server._waiting) < len(given):  # noqa: SLF001
+                time.sleep(0.01)
+        assert [one.result()[0] for one in waiting] == [200] * len(given)
+    assert sorted(length for one in lengths for length in one) == sorted(map(len, given))
+    assert all(len(one) == 1 or sum(one) <= 500 for one in lengths)
+    assert max(map(len, lengths)) > 1
+
+
 def test_the_loop_does_not_wait_for_a_thread_that_sends(server: LookUps) -> None:
     """Else it asks without end whether that thread is done, which takes the time in which it would be."""
     with ThreadPoolExecutor(1) as pool:
