@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import get_type_hints
 
 import numpy as np
@@ -106,10 +105,7 @@ def _strings(cases: Sequence[bytes]) -> None:
 
 
 def _transactions(cases: Sequence[bytes]) -> None:
-    with NamedTemporaryFile() as file:
-        file.write(b"1 2\n" + b"\n".join(cases))
-        file.flush()
-        read_fimi(Path(file.name))
+    read_fimi([b"1 2\n" + b"\n".join(cases)])
 
 
 def _passages(cases: Sequence[bytes]) -> None:

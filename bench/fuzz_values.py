@@ -7,7 +7,6 @@
 A reader gives a value or the one error that it declares; anything else, and a time out of proportion, is a fault.
 """
 
-import gzip
 import io
 import random
 import signal
@@ -17,8 +16,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
-from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 import pyarrow as pa
@@ -163,9 +160,8 @@ def _reference(data: bytes, choose: random.Random) -> object:
 
 
 def _fimi(data: bytes, choose: random.Random) -> object:
-    path = Path(gettempdir()) / f"nddup-fuzz-{choose.randrange(4)}.fimi"
-    path.write_bytes(data)
-    return len(read_fimi(path).names)
+    size = choose.randrange(1, 9)
+    return len(read_fimi(data[at : at + size] for at in range(0, len(data), size)).names)
 
 
 def _text(work: Callable[[str], object]) -> Read:
@@ -203,9 +199,7 @@ READERS = (
     Reader("CSV", _contained("csv"), made.TABLES, made.SEPARATORS),
     Reader("Parquet", _contained("parquet"), made.PARQUET, (b"PAR1", b"\0", b"\x15", b"\xff")),
     Reader("packed stream", _expanded, made.PACKED, (b"\0", b"a", b"</doc>", *made.PACKED[:2])),
-    Reader(
-        "FIMI", _fimi, (b"1 2 3\n2 3\n", gzip.compress(b"1 2\n")), (b"1", b" ", b"\n", b"\0"), (OSError, ValueError)
-    ),
+    Reader("FIMI", _fimi, (b"1 2 3\n2 3\n",), (b"1", b" ", b"\n", b"\r", b"\0"), (ValueError,)),
     Reader("path", _text(parse_path.__wrapped__), made.PATHS, made.STEPS, (FormatError,)),
     Reader("field", _text(split_field.__wrapped__), made.PATHS, made.STEPS),
     Reader("size", _text(parse_size), (b"64MB", b" 1 gb "), (b"1", b" ", b"mb", b"\xd9\xa1"), (ValueError,)),

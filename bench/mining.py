@@ -1,6 +1,7 @@
 """Mining: all maximal sets of real contexts by nddup and by a C miner, from memory, on one core."""
 
 import argparse
+import gzip
 import math
 import multiprocessing
 import statistics
@@ -40,7 +41,8 @@ def run(options: argparse.Namespace) -> None:
     pages = sketch_context(options)
     title = f"mining: debdocs, {pages.n_items:,} pages, s = {SIZE}, {pages.offsets.size - 1:,} shingles"
     _compare(title, [("pages", pages, count) for count in COUNTS if not options.small or count > LONG], options)
-    contexts = {name: read_fimi(options.data / "fimi" / f"{name}.dat.gz").context for name in FILES}
+    files = {name: gzip.decompress((options.data / "fimi" / f"{name}.dat.gz").read_bytes()) for name in FILES}
+    contexts = {name: read_fimi([data]).context for name, data in files.items()}
     rows = [(name, contexts[name], count) for name, counts in FILES.items() for count in counts]
     _compare("mining: benchmark files", rows, options)
 

@@ -3,13 +3,14 @@
 import argparse
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nddup.commands.options import add_parser, positive
-from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError
+from nddup.errors import ConfigError, NddupError, OutputError, OutputExistsError, StoppedError
 from nddup.ground.progress import Steps
-from nddup.ground.shown import one_line
+from nddup.ground.shown import counted, one_line
 
 if TYPE_CHECKING:
     from nddup.mining.frequent_sets import Mined
@@ -19,7 +20,7 @@ STEPS = 3
 
 EPILOG = """input: each line of FILE is a transaction, its items separated by blanks. Items
 are any words. An item repeated on a line counts once; empty lines are skipped;
-gzip is detected. For near-duplicates an item is a document, and a line lists
+gzip, bz2, zstd and xz are detected. For near-duplicates an item is a document, and a line lists
 the documents that share one feature. A maximal set is then a cluster, and its
 support is the number of features that all its documents share.
 
@@ -47,10 +48,10 @@ def mine_file(  # noqa: PLR0913 - the options of the command
     file: str, *, support: int, output: str | None = None, min_size: int = 1, closed: bool = False,
     max_sets: int | None = None,
 ) -> None:  # fmt: skip
-    """Mine a file and write its sets; note on standard error if there are no transactions or `max_sets` was reached.
+    """Mine a file and write its sets; note on standard error if there are none or `max_sets` was reached.
 
     Args:
-        file: path of the transactions, plain or gzip.
+        file: path of the transactions, plain or compressed.
         support: least number of transactions that contain a set.
         output: file to write, which must not exist; None: standard output.
         min_size: least size of a set that is written.
@@ -81,20 +82,48 @@ def mine_file(  # noqa: PLR0913 - the options of the command
         compile_once(steps)
         steps.begin(f"read {one_line(path.name)}")
         try:
-            context, names = read_fimi(path)
+            context, names = read_fimi(_pieces_of(path))
         except (OSError, ValueError) as error:
             raise NddupError(f"{file}: {error}") from error
+        except StoppedError as error:
+            raise NddupError(f"{file}: {error.reason}: {error}") from error
 
         steps.begin("mine the sets")
         mined = mine_context(context, support, closed=closed, min_size=min_size, max_sets=max_sets)
 
-    if context.items.size == 0:
+    lines = len(context.offsets) - 1
+    if not lines:
         sys.stderr.write(f"nddup: {one_line(file)}: no transactions\n")
+    elif not len(mined.itemsets.supports):
+        size = f"{counted(lines, 'line')} of {counted(len(names), 'item')}"
+        sys.stderr.write(f"nddup: {one_line(file)}: no set of {min_size} or more is in {support:,} of its {size}\n")
     _write(mined, names, target)
     if not mined.is_complete:
         kind = "closed" if closed else "maximal"
         text = f"{one_line(file)} has more {kind} sets than those given"
         sys.stderr.write(f"nddup: stopped at --max-sets {max_sets}: {text}\n")
+
+
+def _pieces_of(path: Path) -> Iterator[bytes]:
+    """Read a file in pieces, expanded.
+
+    Raises:
+        OSError: if it cannot be read.
+        StoppedError: if its compression is damaged.
+        ValueError: for a file of another kind, such as an archive.
+    """
+    from nddup.reading.streams import PIECE, Expanded, compression_of  # noqa: PLC0415
+
+    with path.open("rb") as file:
+        stream = Expanded(file, compression_of(file.peek()))
+        first = stream.read(PIECE)
+        if b"\0" in first:  # archives have zero bytes; what knows them loads slowly
+            from nddup.reading.containers import known_binary  # noqa: PLC0415
+
+            if kind := known_binary(first, path.name):
+                raise ValueError(kind)
+        yield first
+        yield from iter(lambda: stream.read(PIECE), b"")
 
 
 def _write(mined: "Mined", names: list[bytes], target: Path | None) -> None:
@@ -124,7 +153,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     mine = add_parser(commands, "mine", summary="mine the maximal sets of any FIMI file, without Spark", epilog=EPILOG,
                       description="Find all maximal (or closed) sets of items that at least K lines of a FIMI file"
                       " have in common.")  # fmt: skip
-    mine.add_argument("file", metavar="FILE", help="transactions of items, plain or gzip")
+    mine.add_argument("file", metavar="FILE", help="transactions of items, plain or compressed")
     mine.add_argument("--support", required=True, type=positive, metavar="K",
                       help="least number of lines that hold a set")  # fmt: skip
     mine.add_argument("-o", "--output", metavar="FILE",

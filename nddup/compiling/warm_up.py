@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -152,10 +152,7 @@ def _mine_sketches() -> None:
     cover_component(*components)
     NamedChoice().feed(np.arange(99), np.arange(99))
 
-    with NamedTemporaryFile() as file:
-        file.write(b"1 2\n1 2\n")
-        file.flush()
-        context, _ = read_fimi(Path(file.name))
+    context, _ = read_fimi([b"1 2\n1 2\n"])
     for closed in (False, True):
         mine_context(context, 2, closed=closed)
 

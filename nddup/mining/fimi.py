@@ -1,6 +1,6 @@
 """Plain contexts of transactions and items, and FIMI files, as frequent-itemset programs read them.
 
-    read_fimi          file                    -> FimiContext: a Context, and the names of its items
+    read_fimi          pieces of a file        -> FimiContext: a Context, and the names of its items
     format_sets        Itemsets, names         -> lines: the names of the items of a set, then its support
     transpose_context  Context                 -> ItemRows: items as rows of transactions, without what cannot matter
     number_rows        rows                    -> which rows are equal: one of them is searched
@@ -10,12 +10,9 @@ In nddup's orientation shingles are transactions and documents are items, so an 
 """
 
 import codecs
-import gzip
 import secrets
-import zlib
-from collections.abc import Iterator
-from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +39,8 @@ class ItemRows(NamedTuple):
     n_transactions: int
 
 
-BLOCK = 1 << 20
-"""Bytes read at a time, and the longest item."""
-
-GZIP = b"\x1f\x8b"
+LONGEST = 1 << 20
+"""Maximum size of an item, in bytes."""
 
 BLANKS = b" \t\n\v\f\r"
 
@@ -57,7 +52,7 @@ PRIME = np.uint64(0x100000001B3)
 TAB, LINE_FEED, RETURN, SPACE = 9, 10, 13, 32
 
 ITEMS, LINES, IN_LINE = 0, 1, 2
-"""Positions in `ItemNames.counts`: distinct items; line feeds; items of the unfinished line."""
+"""Positions in `ItemNames.counts`: distinct items; line ends; items of the unfinished line."""
 
 
 def transpose_context(context: Context, is_frequent: NDArray[np.bool_], *, shortest: int) -> ItemRows:
@@ -218,25 +213,24 @@ class ItemNames(NamedTuple):
     seed: np.uint64  # of the hash of this file's items
 
 
-def read_fimi(path: Path) -> FimiContext:
+def read_fimi(pieces: Iterable[bytes]) -> FimiContext:
     """
-    Read a file, plain or gzip.
+    Read the bytes of a file, expanded.
 
     Each line is a transaction, its items separated by blanks (Frequent Itemset Mining Implementations repository,
-    Goethals and Zaki 2003). An item is any run of bytes without white space; two items are equal iff their bytes are.
-    Blank lines are not transactions, and an item repeated on a line counts once. Items are ordered by length, then by
-    bytes, so that numbers are in numeric order.
+    Goethals and Zaki 2003); it ends as on Unix, Windows or an old Macintosh. An item is any run of bytes without white
+    space; two items are equal iff their bytes are. Blank lines are not transactions, and an item repeated on a line
+    counts once. Items are ordered by length, then by bytes, so that numbers are in numeric order.
 
     Returns:
         The context, its items numbered in the order of their names. No transactions for a file without items.
 
     Raises:
-        OSError: if the file cannot be read, or is a damaged gzip.
-        ValueError: if an item is longer than `BLOCK`.
+        ValueError: if an item is longer than `LONGEST`, or for a text in UTF-16.
 
     Cost:
         One pass. Memory: 4 bytes for every item of every line and 8 a line, twice that while they are joined;
-        some 100 bytes for the name of each distinct item; and 50 MB.
+        some 100 bytes for the name of each distinct item; and 50 times the largest piece.
     """
     lexicon = ItemNames(
         np.full(16, -1, np.int32),
@@ -249,12 +243,12 @@ def read_fimi(path: Path) -> FimiContext:
     )
 
     items, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
-    for block in cut_blocks(path):
+    for block in cut_blocks(pieces):
         lexicon = make_room(lexicon, len(block))
         block_items, finished = split_block(np.frombuffer(block, np.uint8), lexicon)
         items.append(block_items)
         lengths.append(finished)
-    if lexicon.counts[IN_LINE] > 0:  # the last line may lack its line feed
+    if lexicon.counts[IN_LINE] > 0:  # the last line may lack its line end
         lengths.append(lexicon.counts[IN_LINE:])
 
     names, number = order_names(lexicon)
@@ -262,40 +256,32 @@ def read_fimi(path: Path) -> FimiContext:
     return FimiContext(Context(offsets, number[np.concatenate(items)], len(names)), names)
 
 
-def cut_blocks(path: Path) -> Iterator[bytes]:
-    """Read a file in blocks that end with white space, except the last, so that no item is cut.
+def cut_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut the bytes of a file into blocks that end with white space, except the last, so that no item is cut.
 
     A byte order mark at the start is no part of an item.
 
     Raises:
-        OSError: if the file cannot be read to its end.
-        ValueError: for an item longer than a block, or a text in UTF-16.
+        ValueError: for an item longer than `LONGEST`, or a text in UTF-16.
     """
-    with path.open("rb") as plain:
-        is_packed = plain.peek(2)[:2] == GZIP
-        file = cast("BinaryIO", gzip.GzipFile(fileobj=plain)) if is_packed else plain
-        rest, is_start = b"", True
-        while True:
-            try:
-                data = file.read(BLOCK)
-            except (EOFError, zlib.error) as error:
-                raise OSError(f"damaged gzip: {error}") from error
-            if not data:
-                break
+    rest, is_start = b"", True
+    for piece in pieces:
+        block = rest + piece
+        if is_start and len(block) < len(codecs.BOM_UTF8):
+            rest = block
+            continue
+        if is_start and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise ValueError("a text in UTF-16; expected ASCII or UTF-8")
+        block = block.removeprefix(codecs.BOM_UTF8) if is_start else block
+        is_start = False
 
-            # The bytes after the last white space may be part of an item: they wait for the next block.
-            if is_start and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                raise ValueError("a text in UTF-16; expected ASCII or UTF-8")
-            block = data.removeprefix(codecs.BOM_UTF8) if is_start else rest + data
-            is_start = False
-            if not block:
-                break
-            cut = len(block.rstrip(NOT_BLANK)) if block[-1:] not in BLANKS else len(block)
-            if len(block) - cut > BLOCK:
-                raise ValueError(f"an item of more than {BLOCK:,} bytes: not a file of transactions")
-            yield block[:cut]
-            rest = block[cut:]
-        yield rest
+        # The bytes after the last white space may be part of an item: they wait for the next block.
+        cut = len(block.rstrip(NOT_BLANK))
+        if len(block) - cut > LONGEST:
+            raise ValueError(f"an item of more than {LONGEST:,} bytes: not a file of transactions")
+        yield block[:cut]
+        rest = block[cut:]
+    yield rest
 
 
 def make_room(lexicon: ItemNames, size: int) -> ItemNames:
@@ -370,7 +356,7 @@ def split_block(data: NDArray[np.uint8], lexicon: ItemNames) -> tuple[NDArray[np
     at = 0
     while at < data.size:
         byte = data[at]
-        if byte == LINE_FEED:
+        if byte in (LINE_FEED, RETURN):  # nothing stands between the two of Windows
             if counts[IN_LINE] > 0:
                 lengths[n_lines] = counts[IN_LINE]
                 n_lines += 1

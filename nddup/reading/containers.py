@@ -139,7 +139,7 @@ def container_head(head: bytes, name: str, format: str | None, options: Mapping[
         BinaryError: if the file is binary, whatever its name and the format given.
         FormatError: if the columns of a table cannot be determined.
     """
-    if known := _known_binary(head, name):
+    if known := known_binary(head, name):
         raise BinaryError(known)
     kind, why = (format, "input.format") if format else _detect(head, name)
     if kind not in CONTAINERS:
@@ -224,10 +224,10 @@ def holds_stray_zeros(head: bytes) -> bool:
 def name_binary(head: bytes, name: str = "") -> str:
     """Say what a binary file is and, for the most common kinds, what to do with it."""
     again = "binary: compressed twice; decompress it once" if compression_of(head) else ""
-    return _known_binary(head, name) or again or "binary, of no format that nddup reads"
+    return known_binary(head, name) or again or "binary, of no format that nddup reads"
 
 
-def _known_binary(head: bytes, name: str = "") -> str:
+def known_binary(head: bytes, name: str = "") -> str:
     """Do as `name_binary` for a file that its first bytes name; empty for any other file."""
     kinds = _BINARY | _BINARY_WITH_ZEROS if is_binary(head) else _BINARY
     description = next((description for start, description in kinds.items() if head.startswith(start)), "")
@@ -338,7 +338,7 @@ def _read_archive(stream: Expanded, head: FileHead, options: ReadAs) -> Iterator
 def _as_text(record: Record | Reject) -> Record | Reject:
     """Return a record of WARC; a reject for one whose first bytes show that it is no text, whatever its header says."""
     start = record.fields[0][:START_BYTES] if isinstance(record, Record) else b""
-    description = _known_binary(start) if isinstance(start, bytes) else ""
+    description = known_binary(start) if isinstance(start, bytes) else ""
     return Reject("not text", description, "", record.doc_id) if description else record
 
 

@@ -4,11 +4,13 @@ import gzip
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from nddup.cli import main
 from nddup.ground import progress
+from nddup.reading.streams import COMPRESSIONS
 
 FAMILY = "1 2 3\n1 2 3\n1 2\n4 5\n4 5\n6\n6\n"
 
@@ -49,14 +51,37 @@ def test_options_choose_sets(family: Path, capfdbinary: pytest.CaptureFixture[by
     assert mine(capfdbinary, family, "--support", 2, "--min-size", 2)[1] == "1 2 3 2\n4 5 2\n"
 
 
-def test_gzip_and_output_file(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """A gzipped input gives the same sets, `--output` writes them to a file, and no other file is left."""
-    packed, output = tmp_path / "family.gz", tmp_path / "sets.txt"
-    packed.write_bytes(gzip.compress(FAMILY.encode()))
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_compressed_file_and_an_output(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], compression: str
+) -> None:
+    """A compressed input gives the same sets, `--output` writes them to a file, and no other file is left."""
+    packed, output = tmp_path / "family", tmp_path / "sets.txt"
+    packer = COMPRESSIONS[compression].packer()
+    packed.write_bytes(packer.compress(FAMILY.encode()) + packer.flush())
 
     assert mine(capfdbinary, packed, "--support", 2, "--output", output) == (0, "", "")
     assert output.read_text() == "1 2 3 2\n4 5 2\n6 2\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["family.gz", "sets.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["family", "sets.txt"]
+
+
+def test_a_file_of_another_kind_is_named(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """An archive has no items: one line says what it is."""
+    archive = tmp_path / "family.zip"
+    with ZipFile(archive, "w") as file:
+        file.writestr("family.fimi", FAMILY)
+
+    status, out, err = mine(capfdbinary, archive, "--support", 1)
+
+    assert (status, out) == (1, "")
+    assert err.startswith(f"nddup: {archive}: binary: ")
+    assert err.count("\n") == 1
+
+
+def test_no_set_is_said(family: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """No line of output could also be a mistake in the options."""
+    said = f"nddup: {family}: no set of 1 or more is in 4 of its 7 lines of 6 items\n"
+    assert mine(capfdbinary, family, "--support", 4) == (0, "", said)
 
 
 def test_a_budget_is_announced(family: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -109,7 +134,7 @@ def test_a_damaged_file_gives_no_result(tmp_path: Path, capfdbinary: pytest.Capt
     status, _, err = mine(capfdbinary, packed, "--support", 2, "--output", output)
 
     assert status == 1
-    assert err.startswith(f"nddup: {packed}: damaged gzip")
+    assert err.startswith(f"nddup: {packed}: damaged: the file ends inside")
     assert err.count("\n") == 1
     assert not output.exists()
 

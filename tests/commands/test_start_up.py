@@ -84,7 +84,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "split": (["split", "run", "--parts", "a=.5,b=.5", "--by", "source", "--output", "split"],
               SETTINGS | RUN | READ_BY | SKETCHING | {"rapidfuzz"}),
     "diff": (["diff", "run", "estimated"], SETTINGS | RUN),
-    "mine": (["mine", "context.fimi", "--support", "2"], KERNELS),
+    "mine": (["mine", "context.fimi", "--support", "2"], KERNELS | TEXTS),
     "explain": (["explain"], SETTINGS | {"nddup.sketching.recipe"}),
     "inspect": (["inspect", "pages.jsonl"], SETTINGS | READ_BY),
     "evaluate": (["evaluate", "run", "--truth", "list.csv"], SETTINGS | RUN | TEXTS),

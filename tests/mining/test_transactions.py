@@ -1,5 +1,6 @@
 """Maximal and closed sets of plain contexts, against their definitions, a C miner, and that miner's recorded counts."""
 
+import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -283,7 +284,7 @@ def test_sets_are_those_of_a_c_miner(shared: Path, reference: tuple[str, int]) -
     name, support = reference
     lines = (shared / "fimi" / "reference_counts.jsonl").read_text().splitlines()
     expected = {(row["file"], row["minsup_abs"]): row for row in map(json.loads, lines)}
-    context, names = read_fimi(shared / "fimi" / f"{name}.gz")
+    context, names = read_fimi([gzip.decompress((shared / "fimi" / f"{name}.gz").read_bytes())])
 
     maximal, closed = (mine_context(context, support, closed=closed).itemsets for closed in (False, True))
 
