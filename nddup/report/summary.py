@@ -270,6 +270,8 @@ def _short_notes(median: int, settings: Mapping[str, Any]) -> list[str]:
     if not 0 < median < SHORT or length == 1 or not is_asked or settings["sketch"]["kind"] not in SHINGLES_OF:
         return []
     share = share_of_changes_found(median, length, pairs["threshold"])
+    if share == 1:
+        return []
     text = (
         f"the median document has {counted(median, 'token')}: of pairs of such texts that differ in one word,"
         f" {share:.0%} are found with shingles of {length} words; --config short is made for them"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from nddup.report.summary import share_of_changes_found
+import nddup
+from nddup.report.summary import notes, share_of_changes_found
 
 
 @pytest.mark.parametrize(("tokens", "length", "threshold"), [(10, 5, 0.7), (30, 5, 0.8), (7, 3, 0.5), (3, 5, 0.7)])
@@ -19,3 +20,10 @@ def test_the_share_is_that_of_all_places(tokens: int, length: int, threshold: fl
         found += len(one & other) >= threshold * len(one | other)
 
     assert share_of_changes_found(tokens, length, threshold) == found / tokens
+
+
+@pytest.mark.parametrize(("tokens", "is_noted"), [(30, True), (42, False), (60, False)])
+def test_texts_of_which_all_changes_are_found_are_not_called_short(tokens: int, is_noted: bool) -> None:  # noqa: FBT001
+    """Of 42 distinct words one may be any other: 33 of 43 shingles are common."""
+    run = nddup.find_duplicates([{"text": " ".join(f"w{word}" for word in range(tokens))}], progress=False)
+    assert ("the median document has" in "".join(notes(run.metrics))) == is_noted
