@@ -1,5 +1,6 @@
 """Columns given to find_duplicates: any bytes are a document or a reject, and what is no text is refused in a line."""
 
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from nddup.cli import main
 from nddup.embedded import read_records
 from nddup.embedded.given_tables import Columns, as_table, to_arrow
 from nddup.errors import ConfigError
+from tests.samples_by_night import first
 
 TEXTS = ["one two three four five six", "one two three four five six", "quite another text stands here now"]
 
@@ -337,20 +339,24 @@ def test_no_rows_are_a_run_without_documents() -> None:
 
 
 @pytest.mark.spark
-def test_an_empty_column_hides_no_other_on_spark(spark: SparkSession) -> None:
-    """As of other tables, bytes and chats too; and a stream is refused in a line as before."""
-    for kind in ("content", "chats", "bytes", "later"):
-        columns = {"id": ["a", "b", "c"], **HIDDEN[kind]}
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        chat = "array<struct<role: string, content: string>>"
-        kinds = {"chats": f"text string, messages {chat}", "bytes": "content binary, body binary"}
-        df = spark.createDataFrame(rows, f"id string, {kinds.get(kind, 'content string, text string')}")
+@pytest.mark.parametrize("kind", first(1, ["chats", "content", "bytes", "later"]))
+def test_an_empty_column_hides_no_other_on_spark(kind: str, spark: SparkSession) -> None:
+    """As of other tables, bytes and chats too."""
+    columns = {"id": ["a", "b", "c"], **HIDDEN[kind]}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    chat = "array<struct<role: string, content: string>>"
+    kinds = {"chats": f"text string, messages {chat}", "bytes": "content binary, body binary"}
+    df = spark.createDataFrame(rows, f"id string, {kinds.get(kind, 'content string, text string')}")
 
-        with nddup.find_duplicates(df, progress=False) as run:
-            found = [(row.doc_a, row.doc_b) for row in run.pairs.collect()]
+    with nddup.find_duplicates(df, progress=False) as run:
+        found = [(row.doc_a, row.doc_b) for row in run.pairs.collect()]
 
-        assert found == ([] if kind == "later" else [("a", "b")]), kind
+    assert found == ([] if kind == "later" else [("a", "b")])
 
+
+@pytest.mark.spark
+def test_a_stream_of_spark_is_refused(spark: SparkSession) -> None:
+    """In a line: it never ends."""
     rates = spark.readStream.format("rate").load().selectExpr("value id", "'' content", "'a' text")
     with pytest.raises(ConfigError, match="a streaming DataFrame never ends"):
         nddup.find_duplicates(rates)
@@ -386,3 +392,19 @@ def test_an_index_with_a_name_is_a_column() -> None:
     assert list(named.columns) == ["text"]
     assert nddup.find_duplicates(several, id="n", progress=False).keep["doc_id"].tolist() == [7, 8, 9]
     assert find(both)[0] == ["a", "b", "c"]
+
+
+@pytest.mark.spark
+def test_of_lists_with_one_id_both_engines_take_the_same(spark: SparkSession) -> None:
+    """They order them by the same JSON, which a reject shows; half a character stays what cannot be read."""
+    lists = [["z b", "c"], ["ж b", "c"], ['"\\ \n', "😀"]]
+    given = pa.table({"id": ["x", "x", None], "text": pa.array(lists, pa.list_(pa.string()))})
+
+    here = nddup.find_duplicates(given, progress=False)
+    there = nddup.find_duplicates(spark.createDataFrame(given), progress=False)
+    assert here.documents.to_pylist() == [row.asDict() for row in there.documents.collect()]
+    rejects = sorted(here.rejects.to_pylist(), key=json.dumps)
+    assert rejects == sorted((row.asDict() for row in there.rejects.collect()), key=json.dumps)
+
+    half = nddup.find_duplicates([{"id": "x", "text": ["a \ud800 b"]}], progress=False)
+    assert half.documents["unread_bytes"].to_pylist() == [1]

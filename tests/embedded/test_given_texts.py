@@ -1,11 +1,8 @@
 """The embedded engine numbers given texts as Spark does."""
 
-import json
-
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from nddup import find_duplicates
 from nddup.embedded.read_records import number_texts
 from nddup.spark import scan
 
@@ -29,18 +26,3 @@ def test_texts_are_numbered_alike(spark: SparkSession) -> None:
         zip(in_order["doc_id"].to_pylist(), in_order["text"].to_pylist(), strict=True)
     )
     assert ours["seq"].to_pylist() == list(range(len(ROWS)))
-
-
-def test_of_lists_with_one_id_both_engines_take_the_same(spark: SparkSession) -> None:
-    """They order them by the same JSON, which a reject shows; half a character stays what cannot be read."""
-    lists = [["z b", "c"], ["ж b", "c"], ['"\\ \n', "😀"]]
-    given = pa.table({"id": ["x", "x", None], "text": pa.array(lists, pa.list_(pa.string()))})
-
-    here = find_duplicates(given, progress=False)
-    there = find_duplicates(spark.createDataFrame(given), progress=False)
-    assert here.documents.to_pylist() == [row.asDict() for row in there.documents.collect()]
-    rejects = sorted(here.rejects.to_pylist(), key=json.dumps)
-    assert rejects == sorted((row.asDict() for row in there.rejects.collect()), key=json.dumps)
-
-    half = find_duplicates([{"id": "x", "text": ["a \ud800 b"]}], progress=False)
-    assert half.documents["unread_bytes"].to_pylist() == [1]
