@@ -23,6 +23,7 @@ from nddup.reading.charsets import SINGLE_BYTE, SURE_OF_UTF_8, canonical_charset
 from nddup.reading.chats import is_chat, texts_of
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
 from nddup.reading.json_spread import as_lines
+from nddup.reading.outcomes import untyped
 from nddup.reading.xml_cutting import holds_separators
 from nddup.reading.xml_structure import (
     BODY_NAMES,
@@ -381,6 +382,7 @@ def _rows_of(lines: list[str]) -> Iterator[dict[str, object]]:
         except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
+            row |= {key: untyped(value) for key, value in row.items() if key.lower() in ID_NAMES}
             yield {
                 name: field
                 for key, value in row.items()

@@ -79,12 +79,16 @@ class Step:
         is_attribute: whether the step is an attribute.
         where: an attribute and its required value; None for no condition.
         position: 0 for the first of these children of one parent, -1 for the last; None for all.
+        is_deep: whether elements at any depth are meant, not only children.
+        choices: paths of which, for each parent, the first that is not empty is taken; `name` is empty then.
     """
 
     name: str
     is_attribute: bool = False
     where: tuple[str, str] | None = None
     position: int | None = None
+    is_deep: bool = False
+    choices: tuple["Path", ...] = ()
 
 
 Path = tuple[Step, ...]
@@ -105,15 +109,20 @@ def parse_path(text: str) -> Path:
         ['metadata', 'dc', 'title']
     """
     steps: list[Step] = []
-    for part in _split_outside_brackets(text.strip(), "/"):
-        if part == ".":
+    parts = _split_outside_brackets(text.strip(), "/")
+    deep = parts.index("") + 1 if "" in parts[1:-1] else 0  # once only: elements below others would be met again
+    for at, part in enumerate(parts):
+        if part == "." or (deep and at == deep - 1):
+            continue
+        if part.startswith("(") and part.endswith(")"):
+            steps.append(Step("", choices=tuple(map(parse_path, _split_outside_brackets(part[1:-1], "|")))))
             continue
         match = _STEP.fullmatch(part)
         if match is None or (steps and steps[-1].is_attribute):
             raise FormatError(f"expected a path like a/b, @Id, a[@name=id], a|b or html(a), got {text!r}")
         sign, name, first, last, key, value = match.groups()
         where = (key.rpartition(":")[2], value) if key else None
-        steps.append(Step(name, bool(sign), where, 0 if first else -1 if last else None))
+        steps.append(Step(name, bool(sign), where, 0 if first else -1 if last else None, is_deep=0 < deep == at))
     return tuple(steps)
 
 
@@ -131,12 +140,18 @@ def split_field(text: str) -> tuple[FieldKind, tuple[str, ...]]:
 
 
 def _split_outside_brackets(text: str, mark: str) -> list[str]:
-    """Split a text at marks outside brackets. A mark is inside if the next bracket after it is a closing one."""
+    """Split a text at marks outside brackets. A mark is inside if the next bracket after it is a closing one.
+
+    So it is in round brackets of a path, `a/(b|c)`, which may stand in one another.
+    """
     parts, end, is_inside = [], len(text), False
+    depth, has_choices = 0, "/(" in text
     for at in range(len(text) - 1, -1, -1):
         if text[at] in "[]":
             is_inside = text[at] == "]"
-        elif text[at] == mark and not is_inside:
+        elif has_choices and not is_inside and text[at] in "()":
+            depth += 1 if text[at] == ")" else -1
+        elif text[at] == mark and not is_inside and depth == 0:
             parts.append(text[at + 1 : end])
             end = at
     return [text[:end], *reversed(parts)]
@@ -154,7 +169,9 @@ class Format:
         field[@name=id]        children whose attribute has this value; a missing attribute is empty: `link[@rel=]`
         title[1] a[last()]/b   the first, or the last, of these children of one parent; those of its namespace go first,
                                and the last is that of the latest `timestamp`, if all have one
+        a//b                   elements at any depth
         encoded|description    the first of these that is present and not empty
+        a/(b|c/d)              of each a the first of these that is not empty
         html(encoded|summary)  the kind of the field: `html(…)`; `text(…)`, no markup; `base64(…)`; `typed(…)`, given
                                by its attribute `type` (Atom). Without a kind, the field is base64 if its attribute
                                `encoding` says so, and markup if the format says so
@@ -251,16 +268,12 @@ _DECLARED = (
            is_markup=False, roots=("nitf",)),
     # a page that OCR has read: its words are attributes
     Format(name="alto", record="alto",
-           content=("Layout/Page/*/TextBlock/TextLine/String/@CONTENT",
-                    "Layout/Page/*/ComposedBlock/TextBlock/TextLine/String/@CONTENT",
-                    "Layout/Page/*/ComposedBlock/ComposedBlock/TextBlock/TextLine/String/@CONTENT"),
-           is_markup=False, roots=("alto",)),
-    # likewise; regions say again what their lines say, and the first of several readings is the surest; tables and
-    # regions in regions come last
+           content=("Layout//String/@CONTENT",), is_markup=False, roots=("alto",)),
+    # likewise; a region may say again what its lines say, and a line what its words say; the first of several readings
+    # is the surest; cells of tables come last
     Format(name="pagexml", record="PcGts",
-           content=("Page/TextRegion/TextEquiv[1]/Unicode|Page/TextRegion/TextLine/TextEquiv[1]/Unicode",
-                    "Page/*/TextRegion/TextEquiv[1]/Unicode|Page/*/TextRegion/TextLine/TextEquiv[1]/Unicode",
-                    "Page/TableRegion/TableCell/TextLine/TextEquiv[1]/Unicode"),
+           content=tuple(f"Page//{part}/(TextEquiv[1]/Unicode|TextLine/(TextEquiv[1]/Unicode|Word/TextEquiv[1]/Unicode))"
+                         for part in ("TextRegion", "TableCell")),
            is_markup=False, roots=("PcGts",)),
     # notes of Evernote, each with a whole document of XHTML as its text
     Format(name="enex", record="note", url="note-attributes/source-url", title=("title",), content=("html(content)",),

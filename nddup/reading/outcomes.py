@@ -228,3 +228,14 @@ def declared_value(value: str, kind: FieldKind, is_markup: bool | None) -> tuple
 def plain_text(value: Value) -> str:
     """Return an id or URL as text; bytes are decoded by their detected charset."""
     return value if isinstance(value, str) else decode_content(value).text
+
+
+def untyped(value: object) -> object:
+    """Return the value of JSON that MongoDB wrote with its type; any other as it is.
+
+    Example:
+        >>> untyped({"$oid": "5f1"}), untyped("5f1"), untyped({"a": 1})
+        ('5f1', '5f1', {'a': 1})
+    """
+    [key, *others] = value if isinstance(value, dict) and value else [""]
+    return value[key] if isinstance(value, dict) and key.startswith("$") and not others else value

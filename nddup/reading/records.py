@@ -36,6 +36,7 @@ from nddup.reading.outcomes import (
     make_record,
     plain_text,
     unread_of,
+    untyped,
 )
 from nddup.reading.sgml_records import parse_sgml
 from nddup.reading.xml_cutting import is_readable_as_ascii
@@ -110,8 +111,15 @@ def _decode(chunk: bytes, encoding: str) -> tuple[Any, Any]:
 
 def _first(row: dict[str, Any], path: str | None) -> str | None:
     kind, texts = _texts(row, path) if path else ("auto", [])
+    texts = texts or (_typed(row, path) if path else [])
     value = declared_value(texts[0], kind, None) if texts else None
     return (plain_text(value[0]).strip() or None) if value else None
+
+
+def _typed(row: dict[str, Any], path: str) -> list[str]:
+    """Return a value that MongoDB writes with its type in some records, and alone in others."""
+    value = untyped(_reach(row, path.removesuffix(".$oid")))
+    return [value] if isinstance(value, str) else []
 
 
 def _texts(row: dict[str, Any], path: str) -> tuple[FieldKind, list[str]]:

@@ -429,13 +429,18 @@ def _read_field(path: str) -> tuple[FieldKind, tuple[Path, ...]]:
 
 def _nodes(element: etree._Element, path: str) -> tuple[FieldKind, list[Node]]:
     kind, alternatives = _read_field(path)
+    return kind, _choose(element, alternatives)
+
+
+def _choose(element: etree._Element, alternatives: tuple[Path, ...]) -> list[Node]:
+    """Return what is at the first path where there is some text, else at the first where anything is."""
     present: list[Node] = []
     for alternative in alternatives:
         nodes = _select(element, alternative)
         if len(alternatives) == 1 or any(_has_text(node) for node in nodes):
-            return kind, nodes
+            return nodes
         present = present or nodes
-    return kind, present
+    return present
 
 
 def _select(element: etree._Element, path: Path) -> list[Node]:
@@ -443,6 +448,9 @@ def _select(element: etree._Element, path: Path) -> list[Node]:
     for step in path:
         if step.is_attribute:
             return [value for node in nodes for value in _values_at(node, step.name)]
+        if step.choices:
+            nodes = [found for node in nodes for found in _choose(node, step.choices)]
+            continue
         nodes = _children(nodes[0], step) if len(nodes) == 1 else [c for node in nodes for c in _children(node, step)]
     return nodes
 
@@ -456,7 +464,8 @@ def _values_at(node: etree._Element, name: str) -> list[str]:
 
 
 def _children(node: etree._Element, step: Step) -> list[etree._Element]:
-    children = [child for child in node if isinstance(child.tag, str) and step.name in ("*", _local(child.tag))]
+    below = node.iterdescendants(f"{{*}}{step.name}") if step.is_deep else node
+    children = [child for child in below if isinstance(child.tag, str) and step.name in ("*", _local(child.tag))]
     if step.where is not None:
         name, value = step.where
         children = [child for child in children if _attribute(child, name) == value]

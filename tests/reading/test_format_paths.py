@@ -175,6 +175,16 @@ def test_ids_of_databases_and_benchmarks(line: str, id_: str) -> None:
     assert record.doc_id == id_
 
 
+def test_ids_of_several_types_in_one_export() -> None:
+    """MongoDB writes the type of some ids, in each of its own ways, and others alone, whichever the first is."""
+    ids = ['{"$oid": "5f1"}', '"a"', "7", '{"$numberLong": "8"}', '{"$uuid": "u"}', '{"a": "b"}', "null"]
+    for first in range(len(ids)):
+        turned = ids[first:] + ids[:first]
+        lines = "".join(f'{{"_id": {id_}, "text": "t"}}\n' for id_ in turned)
+        records = [one for one in read_all(lines.encode())[1] if isinstance(one, Record)]
+        assert [one.doc_id for one in records] == (["5f1", "a", "7", "8", "u", None, None] * 2)[first : first + 7]
+
+
 def test_given_content_is_all_the_text() -> None:
     """If the content is set, the titles of the format are left out."""
     [record, *_] = read_all(encoded(OAI), content="metadata/*/description")[1]

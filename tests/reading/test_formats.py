@@ -396,10 +396,10 @@ def test_a_word_that_two_lines_divide_is_one_in_alto() -> None:
 def test_all_blocks_of_a_page_and_one_reading_of_a_line() -> None:
     """ALTO's blocks may lie in blocks of blocks, PAGE's regions in others; of readings of OCR the first is the text."""
     block = '<TextBlock><TextLine><String CONTENT="{}"/></TextLine></TextBlock>'
-    blocks = block.format("a") + f"<ComposedBlock>{block.format('b')}<ComposedBlock>{block.format('c')}"
-    alto = (
-        f"<alto><Layout><Page><PrintSpace>{blocks}</ComposedBlock></ComposedBlock></PrintSpace></Page></Layout></alto>"
-    )
+    blocks = block.format("a")
+    for letter in "bcd":  # in one another, and what follows comes after them
+        blocks = f"<ComposedBlock>{blocks}</ComposedBlock>{block.format(letter)}"
+    alto = f"<alto><Layout><Page><PrintSpace>{blocks}</PrintSpace></Page></Layout></alto>"
     reading = '<TextEquiv index="{0}"><Unicode>{1}</Unicode></TextEquiv>'
     line = f"<TextLine>{reading.format(0, 'fox')}{reading.format(1, 'fax')}</TextLine>"
     region = f"<TextRegion>{line}</TextRegion>"
@@ -408,8 +408,20 @@ def test_all_blocks_of_a_page_and_one_reading_of_a_line() -> None:
     pages.append(f"<PcGts><Page><TextRegion>{line}{region}</TextRegion></Page></PcGts>")
 
     assert [seen(one)[-1] for data in (alto, *pages) for one in read_all(data.encode())[1]] == [
-        "a b c", "fox fox", "fox fox fox", "fox fox fox", "fox fox"
+        "a b c d", "fox fox", "fox fox fox", "fox fox fox", "fox fox"
     ]  # fmt: skip
+
+
+def test_each_region_of_a_page_has_the_text_of_its_lines_where_it_has_none_itself() -> None:
+    """As programs write it that complete some regions, or leave those of all empty; and each line that of its words."""
+    own, empty = "<TextEquiv><Unicode>{}</Unicode></TextEquiv>", "<TextEquiv><Unicode/></TextEquiv>"
+    word = f"<Word>{own.format('w')}</Word>"
+    lines = f"<TextLine>{word}{own.format('l')}</TextLine><TextLine>{word}{word}{empty}</TextLine>"
+    regions = [lines + own.format("r"), lines, lines + empty, empty, f"<ImageRegion><TextRegion>{lines}</TextRegion>"]
+    inside = "".join(f"<TextRegion>{region}</TextRegion>" for region in regions[:-1])
+    data = f"<PcGts><Page>{inside}{regions[-1]}</ImageRegion></Page></PcGts>"
+
+    assert [seen(one)[-1] for one in read_all(data.encode())[1]] == ["r l w w l w w l w w"]
 
 
 def test_a_part_of_a_record_is_no_record() -> None:
