@@ -52,6 +52,13 @@ _TWEET, _TWEET_TEXT = {"id_str", "truncated", "text"}, "extended_tweet.full_text
 MOST_LINES = 20
 """Lines of JSON after the first with a text that show whether what it lacks is empty in all."""
 
+_EXTRACTED = re.compile(
+    r"\s*<doc id=\"[^\"<>]*\" (?:revid=\"[^\"<>]*\" )?url=\"[^\"<>]*\" title=\"[^\n]*>\r?\n\s*+[^\s<]"
+)
+"""The start of a file of WikiExtractor, whose texts need be no XML: a scan of its tags could mislead."""
+
+_EXTRACTED_PARTS: dict[str, object] = {"record": "doc", "id": "@id", "url": "@url", "content": (".",)}
+
 _JSON = re.compile(r"\s*(\[\s*)?\{")
 """The start of objects of JSON, one a line or in an array."""
 
@@ -98,6 +105,12 @@ def read_head(
     settings = _settings(record, id, url, content)
     if format == "jsonl" or (format is None and _JSON.match(text)):
         return _json_head(head[mark:], encoding, settings, is_given=format is not None)
+
+    if format is None and record is None and _EXTRACTED.match(text):
+        declared = replace(FORMATS["xml"], **{**_EXTRACTED_PARTS, **settings})  # type: ignore[arg-type]
+        why = "records <doc> of WikiExtractor"
+        extracted = FileHead(declared, encoding, "</doc>".encode(encoding), "doc", is_root_record=True, why=why)
+        return replace(extracted, is_indivisible=holds_separators(head[mark:], extracted))
 
     shape = scan(text)
     is_xml = format or record or text.lstrip().startswith("<")  # prose may show a sample of XML

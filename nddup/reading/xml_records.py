@@ -6,7 +6,8 @@
     parse_xml             record, Wrapper   -> Record | Reject
     find_contents         record, Wrapper   -> where the values of its content stand
 
-`repair` makes the only repairs: a stray `&` becomes `&amp;`, a character that XML forbids U+FFFD.
+`repair` makes the only repairs: a stray `&` becomes `&amp;`, a `<` that begins no tag `&lt;`, a character that XML
+forbids U+FFFD. What WikiExtractor writes is no XML, but plain text between tags: tags in it that do not match are text.
 """
 
 import html
@@ -192,7 +193,16 @@ _WRITTEN_CDATA = re.compile(r"\s*<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
 
 _STRAY = re.compile(rb"&(?!(?:[A-Za-z]\w*+|#[0-9]++|#[xX][0-9a-fA-F]++);)")
 
+_NO_TAG = re.compile(rb"<(?=[\s0-9=<.,;)-])")
+"""As in `p < 0.05` or `<3`."""
+
 _NAMED = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*+);")
+
+_TEXT_START = re.compile(
+    rb"<[^\s<>/]++(?P<attributes>(?:\s++[\w:.-]++=\"[^\"<>]*+\")*+\s*+>|[^\r\n]{0,4096}+(?<=>)(?=[\r\n]))"
+)
+_TEXT_ATTRIBUTE = re.compile(rb"\s([\w:.-]++)=\"(.*?)\"(?=\s++[\w:.-]++=\"|\s*+>?\s*+\Z)", re.DOTALL)
+"""The start tag of a record of WikiExtractor, which fills its line if its values are not escaped; its attributes."""
 
 # Characters that XML 1.0 forbids, as such or as a reference. (Surrogates are no UTF-8.)
 _FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
@@ -245,15 +255,16 @@ def _plain(uri: str) -> str:
 
 
 def repair(body: bytes) -> bytes:
-    r"""Escape stray `&` and replace what XML forbids as a character, raw or as a reference, by U+FFFD.
+    r"""Escape stray `&` and `<`, and replace what XML forbids as a character, raw or as a reference, by U+FFFD.
 
     Cost: linear.
 
     Example:
-        >>> repair(b"a & b &#x1F; &#65; \x0b <![CDATA[& &#1;]]>").decode()
-        'a &amp; b \ufffd &#65; \ufffd <![CDATA[& &#1;]]>'
+        >>> repair(b"a & b < 5 &#x1F; &#65; \x0b <![CDATA[& < &#1;]]>").decode()
+        'a &amp; b &lt; 5 \ufffd &#65; \ufffd <![CDATA[& < &#1;]]>'
     """
     parts = _CDATA.split(_FORBIDDEN.sub(_UNKNOWN, body))
+    parts[::2] = [_NO_TAG.sub(b"&lt;", part) for part in parts[::2]]
     parts[::2] = [_REFERENCE.sub(_allowed, escape_ampersands(part)) if b"&" in part else part for part in parts[::2]]
     return b"".join(parts)
 
@@ -306,6 +317,8 @@ def parse_xml(body: bytes, wrapper: Wrapper, closing: bytes, declared: Format, *
         return Reject("too large", f"more than {MAX_PARTS:,} tags and attributes in a record", start)
 
     element, detail = _element(body, wrapper, closing)
+    if element is None and _is_plain_text(declared):
+        element, _ = _element(_as_text(body, wrapper), wrapper, closing or b"</%s>" % wrapper.tag)
     if element is None:
         detail = wrapper.explain(body) or detail
         if is_last:
@@ -419,6 +432,26 @@ def _element(body: bytes, wrapper: Wrapper, closing: bytes) -> tuple[etree._Elem
         return wrapper.parse(repair(body), closing, declares=True), ""
     except (etree.XMLSyntaxError, ValueError) as error:
         return None, str(error) if b"&" in body else detail
+
+
+def _is_plain_text(declared: Format) -> bool:
+    """Return whether records are those of WikiExtractor, whose tags only part them: what is between is no XML."""
+    names = declared.name, declared.record, declared.id, declared.url, declared.content
+    return names == ("xml", "doc", "@id", "@url", (".",))
+
+
+def _as_text(body: bytes, wrapper: Wrapper) -> bytes:
+    """Escape all tags in a record, and quotes in the values of its own; without its end tag."""
+    ends = list(wrapper.any_end.finditer(body))
+    start = _TEXT_START.match(body)
+    if start is None:
+        return body
+    inside = body[start.end() : ends[-1].start() if ends else len(body)]
+    values = b"".join(
+        b' %s="%s"' % (name, value.replace(b"<", b"&lt;").replace(b'"', b"&quot;"))
+        for name, value in _TEXT_ATTRIBUTE.findall(start["attributes"])
+    )
+    return b"<%s%s>%s" % (wrapper.tag, values, inside.replace(b"<", b"&lt;"))
 
 
 @lru_cache(maxsize=1024)

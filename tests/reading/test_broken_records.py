@@ -103,6 +103,7 @@ def test_cut_row_is_truncated() -> None:
         ("?x=1&y=2", "?x=1&y=2"),
         ("a&nbsp;b & c", "a\xa0b & c"),
         ("<![CDATA[a & b <x> &amp; </y>]]> & c", "a & b <x> &amp; </y> & c"),
+        ("p < 0.05, <5 %, <= <<b>x</b> <![CDATA[< &lt;]]> <!-- a < b -->I <3 <", "p < 0.05, <5 %, <= <x < &lt; I <3 <"),
         ("&#1103; & &#x44f;", "я & я"),
         ("a<!-- no -->b<?no?>", "ab"),
         ("a\x01b &#x1F; &#0; &#11;&#xFFFE;\ufffe\0 &#00065;", "a\ufffdb \ufffd \ufffd \ufffd\ufffd\ufffd\ufffd A"),
@@ -113,7 +114,7 @@ def test_cut_row_is_truncated() -> None:
     ],
 )
 def test_references_and_stray_ampersands(body: str, text: str) -> None:
-    """References are resolved; a stray & is a character, what is none is U+FFFD, and a prefix need not be declared."""
+    """References are resolved; a stray & or < is a character, what is none is U+FFFD; prefixes need no declaration."""
     result = parse_record(f"<doc><id>1</id><text>{body}</text>".encode(), HEAD, is_last=False)
 
     assert isinstance(result, Record)
@@ -125,6 +126,7 @@ def test_references_and_stray_ampersands(body: str, text: str) -> None:
     [
         "<text>a",
         "<text>a</txt>",
+        "<text>a<b</text>",
         "<text x=1>a</text>",
         "<",
     ],

@@ -196,7 +196,7 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
         ("2", "Asc", "newest"),
         ("3", "None", "last"),
     ]),
-    ("xml", encoded(EXTRACTED), "root <doc> belongs to no known format", [
+    ("xml", encoded(EXTRACTED), "records <doc> of WikiExtractor", [
         ("12", "https://a.example/?curid=12", "Anarchism is & <b>"),
         ("39", "https://a.example/?curid=39", "Albedo"),
     ]),
@@ -440,6 +440,22 @@ def test_a_part_of_a_record_is_no_record() -> None:
         data = documents.replace("document", whole).replace("passage", part)
         assert read(f"<r>{data}</r>") == [(None, "a"), (None, "b")]
     assert read(f"<r>{documents.replace('<infon>x</infon>', '<id>3</id>')}</r>") == [("3", "a"), ("3", "b")]
+
+
+def test_what_wikiextractor_leaves_in_a_text_is_no_xml() -> None:
+    """Its tags only part the texts: those inside need not match, and quotes in a title need not be escaped."""
+    texts = ["A\n\nif a<b then </ref> & <br> x &lt; y\n", "B\n", 'C "D"\n\n<poem>e <b>f</b>\n', "G <gallery\n"]
+    titles = ["A", "B", '"Weird" x="y', "G > H"]
+    data = "".join(
+        f'<doc id="{number}" url="u{number}" title="{title}">\n{text}</doc>\n'
+        for number, (title, text) in enumerate(zip(titles, texts, strict=True))
+    )
+    expected = ["A if a<b then </ref> & x < y", "B", 'C "D" <poem>e f', "G <gallery"]
+    for first in range(len(texts)):  # whichever the head shows first
+        lines = data.split("</doc>\n")[:-1]
+        turned = "".join(f"{line}</doc>\n" for line in lines[first:] + lines[:first])
+        found = sorted(map(seen, read_all(turned.encode())[1]))
+        assert found == [(str(number), f"u{number}", text) for number, text in enumerate(expected)]
 
 
 def test_every_declared_format_has_a_golden_file() -> None:
