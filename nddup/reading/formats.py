@@ -110,7 +110,7 @@ def parse_path(text: str) -> Path:
     """
     steps: list[Step] = []
     parts = _split_outside_brackets(text.strip(), "/")
-    deep = parts.index("") + 1 if "" in parts[1:-1] else 0  # once only: elements below others would be met again
+    deep = parts.index("**") + 1 if "**" in parts[:-1] else 0  # once only: elements below others would be met again
     for at, part in enumerate(parts):
         if part == "." or (deep and at == deep - 1):
             continue
@@ -169,7 +169,7 @@ class Format:
         field[@name=id]        children whose attribute has this value; a missing attribute is empty: `link[@rel=]`
         title[1] a[last()]/b   the first, or the last, of these children of one parent; those of its namespace go first,
                                and the last is that of the latest `timestamp`, if all have one
-        a//b                   elements at any depth
+        a/**/b                 elements at any depth
         encoded|description    the first of these that is present and not empty
         a/(b|c/d)              of each a the first of these that is not empty
         html(encoded|summary)  the kind of the field: `html(…)`; `text(…)`, no markup; `base64(…)`; `typed(…)`, given
@@ -228,7 +228,7 @@ _DECLARED = (
            is_markup=True, may_encode_url=True, has_own_charset=True),
     # TREC web and newswire, CLEF, Reuters-21578: see `sgml_records`
     Format(name="trec", kind="sgml", id="DOCNO|@NEWID|@id", title=("HEADLINE|TITLE|HEAD|HL|TI|TTL",),
-           content=("LEADPARA|LEAD|LD", "BODY|TEXT|TX"), is_markup=True, has_own_charset=True),
+           content=("LEADPARA|LEAD|LD|LP", "BODY|TEXT|TX|ABSTRACT|SUMMARY"), is_markup=True, has_own_charset=True),
     # the id is the page's, not the revision's; of a full history the newest revision is read
     Format(name="mediawiki", record="page", id="id", url="title", content=("revision[last()]/text",), is_markup=False,
            deleted="revision[last()]/text[@deleted=deleted]", roots=("mediawiki",)),
@@ -268,11 +268,11 @@ _DECLARED = (
            is_markup=False, roots=("nitf",)),
     # a page that OCR has read: its words are attributes
     Format(name="alto", record="alto",
-           content=("Layout//String/@CONTENT",), is_markup=False, roots=("alto",)),
+           content=("Layout/**/String/@CONTENT",), is_markup=False, roots=("alto",)),
     # likewise; a region may say again what its lines say, and a line what its words say; the first of several readings
     # is the surest; cells of tables come last
     Format(name="pagexml", record="PcGts",
-           content=tuple(f"Page//{part}/(TextEquiv[1]/Unicode|TextLine/(TextEquiv[1]/Unicode|Word/TextEquiv[1]/Unicode))"
+           content=tuple(f"Page/**/{part}/(TextEquiv[1]/Unicode|TextLine/(TextEquiv[1]/Unicode|Word/TextEquiv[1]/Unicode))"
                          for part in ("TextRegion", "TableCell")),
            is_markup=False, roots=("PcGts",)),
     # notes of Evernote, each with a whole document of XHTML as its text

@@ -442,6 +442,14 @@ def test_a_part_of_a_record_is_no_record() -> None:
     assert read(f"<r>{documents.replace('<infon>x</infon>', '<id>3</id>')}</r>") == [("3", "a"), ("3", "b")]
 
 
+def test_lead_paragraphs_and_abstracts_of_trec_are_text() -> None:
+    """The Wall Street Journal of TREC has leads `<LP>`; Ziff has texts, and abstracts or summaries alone."""
+    parts = ["<LP>\na\n</LP><TEXT>b</TEXT>", "<ABSTRACT>c</ABSTRACT>", "<SUMMARY>d</SUMMARY>", "<TEXT>e</TEXT>"]
+    data = "".join(f"<DOC><DOCNO>{number}</DOCNO>{part}</DOC>" for number, part in enumerate(parts))
+
+    assert [seen(one)[-1] for one in read_all(data.encode())[1]] == ["a b", "c", "d", "e"]
+
+
 def test_what_wikiextractor_leaves_in_a_text_is_no_xml() -> None:
     """Its tags only part the texts: those inside need not match, and quotes in a title need not be escaped."""
     texts = ["A\n\nif a<b then </ref> & <br> x &lt; y\n", "B\n", 'C "D"\n\n<poem>e <b>f</b>\n', "G <gallery\n"]
