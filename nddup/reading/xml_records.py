@@ -482,7 +482,7 @@ def _select(element: etree._Element, path: Path) -> list[Node]:
         if step.is_attribute:
             return [value for node in nodes for value in _values_at(node, step.name)]
         if step.choices:
-            nodes = [found for node in nodes for found in _choose(node, step.choices)]
+            nodes = [chosen for node in nodes for chosen in _choose(node, step.choices)]
             continue
         nodes = _children(nodes[0], step) if len(nodes) == 1 else [c for node in nodes for c in _children(node, step)]
     return nodes
