@@ -214,8 +214,6 @@ def _create(options: argparse.Namespace, steps: Steps) -> Answer:
     from nddup.settings.stored import CALLERS  # noqa: PLC0415
 
     config = load_config(options.config, options.assignments, os.environ)
-    if options.texts is not None and options.texts < 0:
-        raise ConfigError(f"--texts {options.texts}: expected 0 or more characters")
     identity = new_identity(
         config, mode=options.mode, store=options.store, lowest=_number(options.lowest), texts=options.texts
     )

@@ -33,6 +33,7 @@ from nddup.repository.places import (
     UnknownOutcome,
     create_exclusively,
     digest_file,
+    require_unmade,
 )
 
 CONDITIONAL = {"s3", "s3a"}
@@ -68,8 +69,8 @@ class BucketPlace:
     def begin(self) -> None:
         """As `Place.begin`."""
         with as_os_error():
-            if self._files.exists(self._root) and self._files.ls(self._root):
-                raise FileExistsError(self._name)
+            listing = self._files.ls(self._root, detail=False) if self._files.exists(self._root) else []
+        require_unmade(self, {str(path).rstrip("/").rpartition("/")[2] for path in listing})
         self._make_folder(COMMITS)
         self._make_folder(SEGMENTS)
 

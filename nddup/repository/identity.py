@@ -51,6 +51,9 @@ TEXTS = (
 CHARACTERS = 1_000
 """Default number of characters of each document's text stored for reports."""
 
+MOST_CHARACTERS = 1 << 28
+"""Characters stored for a batch, all documents together."""
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -181,9 +184,16 @@ def require_format(note: Mapping[str, Any], *, repo: str) -> None:
 def new_identity(
     config: Config, *, mode: str = "rebuild", store: str = "all", lowest: float | None = None, texts: int | None = None
 ) -> Identity:
-    """Return the identity of a new repository; the arguments are those of `nddup.repository.create`."""
+    """Return the identity of a new repository; the arguments are those of `nddup.repository.create`.
+
+    Raises:
+        ConfigError: for less than 0 characters of texts, or more than are stored for a batch.
+    """
     least = config.pairs.threshold if lowest is None else lowest
-    return Identity(config, mode, store, plain_value(least), CHARACTERS if texts is None else texts)
+    characters = CHARACTERS if texts is None else texts
+    if not 0 <= characters <= MOST_CHARACTERS:
+        raise ConfigError(f"--texts {texts}: expected 0 to {MOST_CHARACTERS:,} characters")
+    return Identity(config, mode, store, plain_value(least), characters)
 
 
 def share_of(value: float | Fraction) -> Fraction:

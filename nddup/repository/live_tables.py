@@ -34,6 +34,7 @@ from nddup.matching.lookups import distinct, is_among
 from nddup.matching.preference import Order
 from nddup.mining.pair_graph import keep_first, label_components
 from nddup.report.gather import report_run
+from nddup.repository.identity import MOST_CHARACTERS
 from nddup.repository.make_change import as_of_run
 from nddup.repository.segment_files import NOT_STORED, RESULTS, TEXTS, among, read_all
 from nddup.repository.snapshot import Snapshot
@@ -49,9 +50,6 @@ from nddup.stages.stage import Unpaired, dependencies_of, metrics_of, settings_o
 from nddup.storage.local_folder import LocalFolder
 from nddup.tables import FAMILIES, KEEP, PAIRS, REJECTS, STORED_TEXTS
 from nddup.tables import RESULTS as RUN_RESULTS
-
-MOST_CHARACTERS = 1 << 28
-"""Characters stored for a batch, all documents together."""
 
 ORDER = ("documents", "rejects", "pairs", "false_components", "clusters", "members", "keep", "families", "texts")
 """The tables in writing order, each after those it is made from."""

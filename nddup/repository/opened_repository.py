@@ -242,7 +242,8 @@ class Repository:
             id_prefix: prefix of ids made up from file and record.
             engine: `auto`, `local` or `spark`: what reads the files; None: as the repository was opened with.
             output: a new folder for the batch without duplicates: its files, with only the documents that were not
-                live before and are kept now, unchanged. It is written before the version is committed.
+                live before and are kept now, unchanged. It is written before the version is committed, and removed
+                if that fails.
 
         Raises:
             ConfigError: for missing inputs, for what is no table, for a table without an id or a text, for made-up ids
@@ -254,9 +255,9 @@ class Repository:
         from nddup.embedded.rewrite import Rewriter  # noqa: PLC0415
         from nddup.repository.commits import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import (  # noqa: PLC0415
+            Delta,
             add,
             read_batch,
-            write_delta,
         )
         from nddup.stages.inputs_found import name_readers, with_columns  # noqa: PLC0415
 
@@ -275,14 +276,20 @@ class Repository:
                 asked = name_readers(config.keep)
                 source = with_columns(reading.files, source, config.keep.read, asked=asked, is_added=is_added)
             batch = read_batch(self.snapshot, source, workers, replace=replace, id_prefix=id_prefix)
-            write = None
+            delta = None
             if output is not None and isinstance(source, Collection):
                 empty = VERDICTS.arrow.empty_table()
                 rewriter = Rewriter(
                     source, empty, is_tagging=False, is_first=False, limits=record_limits(self._identity.config)
                 )
-                write = partial(write_delta, batch, rewriter=rewriter, output=output, workers=workers)
-            written = add(self.snapshot, batch, workers, write)
+                delta = Delta(batch, rewriter, output, workers)
+            before = self.snapshot.commit
+            try:
+                written = add(self.snapshot, batch, workers, delta and delta.write)
+            except BaseException as error:
+                if delta is not None:
+                    delta.withdraw(before, self._repo, error)
+                raise
         if written.commit is not None:
             self._read(written.commit)
         return written
@@ -353,10 +360,16 @@ class Repository:
             return list(prove(self.snapshot, workers))
 
     def compact(self, *, days: float | None = None) -> "Compacted":
-        """Merge all segments, drop removed documents, and remove segments out of use for `days` (None: 7)."""
+        """Merge all segments, drop removed documents, and remove segments out of use for `days` (None: 7).
+
+        Raises:
+            ConfigError: for less than 0 days.
+        """
         from nddup.repository.commits import claimed  # noqa: PLC0415
         from nddup.repository.write_versions import DAYS, compact  # noqa: PLC0415
 
+        if days is not None and not days >= 0:
+            raise ConfigError(f"--days {days:g}: expected 0 or more days")
         with claimed(self._repo) as claim:
             done = compact(self.refresh().snapshot, claim, days=DAYS if days is None else days)
         if done.commit is not None:

@@ -13,9 +13,10 @@ drives, buckets mounted as folders) writers claim the version (`create_exclusive
 import errno
 import hashlib
 import os
+import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -70,7 +71,7 @@ class Place(CommitFiles, Protocol):
         """Return a name that does not depend on the working folder."""
 
     def begin(self) -> None:
-        """Make the folders of a new repository. Raises FileExistsError if anything is there."""
+        """Make the folders of a new repository. Raises FileExistsError if more is there than an unfinished `create`."""
 
     def read_commit(self, name: str) -> bytes:
         """Read a file of `commits/`."""
@@ -107,6 +108,27 @@ class Place(CommitFiles, Protocol):
 
     def measure(self, name: str) -> tuple[int, str]:
         """Return size in bytes and SHA-256 of a segment's file, read from the repository itself, not a copy."""
+
+
+DRAFT = re.compile(r"\.(\d+)-[0-9a-f]{12}\.(?:draft|claim)")
+"""The name of a commit's draft or claim, with the version."""
+
+
+def require_unmade(place: Place, names: Iterable[str]) -> None:
+    """Accept an empty place, or one where `create` ended before its commit: two folders, and drafts at most.
+
+    Args:
+        names: what it holds.
+
+    Raises:
+        FileExistsError: if it holds anything else.
+    """
+    present = set(names)
+    is_foreign = bool(present - {COMMITS, SEGMENTS})
+    if is_foreign or (COMMITS in present and not all(map(DRAFT.fullmatch, place.commits()))):
+        raise FileExistsError(str(place))
+    if SEGMENTS in present and place.segments():
+        raise FileExistsError(str(place))
 
 
 CLAIMED = 600
@@ -159,8 +181,8 @@ class DiskPlace:
 
     def begin(self) -> None:
         """As `Place.begin`."""
-        if self.folder.exists() and any(self.folder.iterdir()):
-            raise FileExistsError(self.folder)
+        if self.folder.exists():
+            require_unmade(self, os.listdir(self.folder))  # noqa: PTH208 - names are all that is needed
         for name in (COMMITS, SEGMENTS):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 

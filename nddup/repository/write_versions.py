@@ -11,6 +11,7 @@ between leaves a folder that no commit names.
 """
 
 import re
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,7 +53,7 @@ from nddup.repository.identity import Identity, require_possible
 from nddup.repository.live_tables import read_texts
 from nddup.repository.make_change import Change, make_change
 from nddup.repository.mapped import map_segment
-from nddup.repository.places import Place, remove_mapped_drafts
+from nddup.repository.places import DRAFT, Place, remove_mapped_drafts
 from nddup.repository.segment_files import (
     CHANGES,
     COMMON,
@@ -111,9 +112,6 @@ BY_COMPONENT = ("state", "digests", *RESULTS)
 DAYS = 7
 
 SECONDS = 86_400
-
-DRAFT = re.compile(r"\.(\d+)-[0-9a-f]{12}\.(?:draft|claim)")
-"""The name of a commit's draft or claim, with the version."""
 
 _NO_CHANGES, _NO_REJECTS = CHANGES.arrow.empty_table(), REJECTS.arrow.empty_table()
 
@@ -179,6 +177,36 @@ def write_delta(batch: Batch, changes: pa.Table, rewriter: Rewriter, output: str
     stays = pc.is_in(batch.records["doc_id"], value_set=one_chunk(changes["doc_id"].filter(is_new)))
     verdicts = verdicts_of(batch.records.append_column("stays", stays), batch.unread)
     write_apart(rewriter._replace(verdicts=verdicts), output, workers)
+
+
+class Delta:
+    """The files of a batch with only the documents that were new and are kept, written before their version."""
+
+    def __init__(self, batch: Batch, rewriter: Rewriter, output: str, workers: Workers) -> None:
+        """As `write_delta`."""
+        self._write, self._output = (
+            partial(write_delta, batch, rewriter=rewriter, output=output, workers=workers),
+            output,
+        )
+        self._is_written = False
+
+    def write(self, changes: pa.Table) -> None:
+        """As `write_delta`."""
+        self._write(changes)
+        self._is_written = True
+
+    def withdraw(self, before: Commit, repo: Place, error: BaseException) -> None:
+        """Remove the folder if it was written and an error surely kept its version from being made.
+
+        Otherwise a command that is run again, as it should be after a lost race, would find its output there.
+
+        Args:
+            before: the version before.
+        """
+        if self._is_written and not isinstance(error, UnansweredCommitError):
+            with suppress(OSError):
+                if isinstance(error, LostRaceError) or versions_in(repo)[-1] == before.version:
+                    shutil.rmtree(self._output)
 
 
 def _with_ids(documents: pa.Table, prefix: str | None) -> pa.Table:

@@ -139,7 +139,8 @@ WRONG: list[tuple[list[str], str]] = [
     (["add", "repo", "s3a://there/pages", "--engine", "local"], "is not a path of this machine"),
     (["add", "repo", "nameless.jsonl"], "ids made up from file and record may repeat in another batch"),
     (["create", "repo"], "repo: exists already, and is not empty"),
-    (["create", "new", "--texts", "-1"], "--texts -1: expected 0 or more characters"),
+    (["create", "new", "--texts", "-1"], "--texts -1: expected 0 to 268,435,456 characters"),
+    (["create", "new", "--texts", "1" + 20 * "0"], f"--texts 1{20 * '0'}: expected 0 to 268,435,456 characters"),
     (["create", "new", "--lowest", "0.95"], "--lowest 0.95: expected more than 0 and at most pairs.threshold 0.7"),
     (["create", "new", "--lowest", "low"], "--lowest low: expected a number"),
     (["create", "new", "--lowest", "nan"], "--lowest nan: expected more than 0 and at most pairs.threshold 0.7"),
@@ -152,6 +153,8 @@ WRONG: list[tuple[list[str], str]] = [
     (["query", "repo", "page.txt", "--versions", "new"], "--versions new: expected a version"),
     (["query", "repo", "page.txt", "--also", "nowhere"], "nowhere: is not a repository of nddup"),
     (["query", "repo", "page.txt", "--output", "repo"], "--output repo: exists already"),
+    (["compact", "repo", "--days", "-1"], "--days -1: expected 0 or more days"),
+    (["compact", "repo", "--days", "nan"], "--days nan: expected 0 or more days"),
     (["tables", "repo", "--output", "out", "--version", "9"], "has no version 9; there are 1 to 2"),
     (["remove", "repo", "--ids", "nowhere.txt"], "--ids nowhere.txt: cannot be read"),
 ]

@@ -8,16 +8,19 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import nddup.repository
 from nddup.errors import OutputError
+from nddup.repository import write_versions
 from nddup.repository.bucket_place import find_place
 from nddup.repository.close_components import tables_totals
-from nddup.repository.commits import LostRaceError, read_commit, versions_in
+from nddup.repository.commits import LostRaceError, UnansweredCommitError, read_commit, versions_in
 from nddup.repository.opened_repository import Repository
+from nddup.repository.places import DiskPlace
 from nddup.repository.print_commits import list_versions
 from nddup.repository.segment_files import read_all
 from tests.places import ROOT
@@ -268,3 +271,60 @@ def test_a_full_disk_changes_nothing(tmp_path: Path, filled: Path, monkeypatch: 
         with pytest.raises(OutputError, match=r"cannot be written \(No space left on device\); nothing was changed"):
             repo.add({"z": "another text"})
         assert sorted(path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("last", range(1, 6))
+def test_create_goes_on_where_an_earlier_one_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int) -> None:
+    """A `create` that ends at any flush leaves what the next one takes over; a folder with anything else is refused."""
+    path, calls, real = tmp_path / "repo", [0], os.fsync
+
+    def fsync(number: int) -> None:
+        calls[0] += 1
+        if calls[0] >= last:
+            raise OSError(28, "No space left on device")
+        real(number)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fsync)
+        patched.setattr(DiskPlace, "remove_draft", lambda *_: None)  # as if it was killed
+        with suppress(OutputError):
+            nddup.repository.create(str(path))
+    if (path / "commits" / "1.json").exists():
+        with pytest.raises(OutputError, match="exists already, and is not empty"):
+            nddup.repository.create(str(path))
+        return
+
+    for foreign in ("note.txt", "commits/note.txt", "segments/note.txt"):
+        (path / foreign).touch()
+        with pytest.raises(OutputError, match="exists already, and is not empty"):
+            nddup.repository.create(str(path))
+        (path / foreign).unlink()
+    nddup.repository.create(str(path)).add(TEXTS)
+    require_whole(path)
+
+
+@pytest.mark.parametrize(
+    "error", [LostRaceError("lost"), OutputError("full"), KeyboardInterrupt(), UnansweredCommitError()]
+)
+def test_the_files_of_a_batch_go_with_its_version(
+    tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """What `--output` wrote is removed if its version is surely not made, so the command can be run again."""
+    path, output, batch = shutil.copytree(filled, tmp_path / "repo"), tmp_path / "new", tmp_path / "batch.jsonl"
+    batch.write_text('{"id": "y", "text": "one more text"}\n')
+    repo = nddup.repository.open(str(path))
+
+    def fail(*_: object) -> None:
+        assert (output / "batch.jsonl").read_bytes() == batch.read_bytes()
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(write_versions, "write_commit", fail)
+        with pytest.raises(type(error)):
+            repo.add(str(batch), output=str(output))
+
+    assert output.exists() == isinstance(error, UnansweredCommitError)
+    assert require_whole(path).version == 3
+    if not output.exists():
+        repo.add(str(batch), output=str(output))
+        assert (output / "batch.jsonl").read_bytes() == batch.read_bytes()
