@@ -183,8 +183,10 @@ def read_text(path: str) -> str:
     """
     try:
         return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--grid {path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    except OSError as error:
+        raise ConfigError(f"--grid {path}: cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"--grid {path}: {yaml_reason(error)}") from error
 
 
 def _flat(values: Mapping[str, Any], origin: str) -> list[tuple[str, Any]]:
@@ -202,9 +204,7 @@ def _flat(values: Mapping[str, Any], origin: str) -> list[tuple[str, Any]]:
 
 def _with(base: Config, settings: Mapping[str, object]) -> dict[str, Any]:
     """Return the shared settings, updated with those of one combination, as nested sections."""
-    values = base.model_dump()
-    if "confirm" not in base.pairs.model_fields_set:  # what decides may be another for another kind or measure
-        del values["pairs"]["confirm"]
+    values = base.model_dump(exclude_unset=True)  # a default may be another for another kind or measure
     for key, value in settings.items():
         section, _, name = key.partition(".")
         below = values.get(section)

@@ -50,6 +50,17 @@ def test_a_combination_that_cannot_be_is_a_row_with_the_reason() -> None:
     assert "a count, which needs measure overlap" in table_of(points).splitlines()[2]
 
 
+def test_what_is_not_given_is_that_of_the_combination() -> None:
+    """A setting that neither the grid nor the base names has the default of the combination, as in a separate run."""
+    grid = "pairs.measure: [resemblance, overlap]\nsketch.kind: [min-s, mod-m]"
+    for base in ([], ["pairs.threshold=0.9"], ["pairs.confirm=none", "keep.policy=first"]):
+        points = read_grid(grid, origin="grid.yaml", base=load_config(None, base))
+
+        for point in points:
+            alone = [f"{key}={value}" for key, value in point.settings.items()]
+            assert point.config == load_config(None, [*base, *alone])
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
