@@ -17,6 +17,7 @@ from nddup.commands.options import (
     add_json,
     add_master,
     add_parser,
+    natural,
     positive,
 )
 from nddup.errors import ConfigError
@@ -175,7 +176,7 @@ def add_truth(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("--candidates", type=float, default=0.4, metavar="R",
                         help="least resemblance of two sketches for their texts to be compared; lower finds more and"
                         " takes longer (default 0.4)")  # fmt: skip
-    parser.add_argument("--sample", type=int, default=50, metavar="N",
+    parser.add_argument("--sample", type=natural, default=50, metavar="N",
                         help="documents compared with all others to measure what is missed (default 50;"
                         " 0: none)")  # fmt: skip
 
@@ -186,7 +187,7 @@ def execute_truth(options: argparse.Namespace) -> int:
         prevent_pandas_import()
         from nddup.evaluating.truth import Asked, make_truth  # noqa: PLC0415
 
-        asked = Asked(options.similarity, options.candidates, max(0, options.sample))
+        asked = Asked(options.similarity, options.candidates, options.sample)
         made = make_truth(options.run, asked, options.output, steps)
     print_out("".join(f"  {line}\n" for line in [*made.lines(), f"list in {drop_login(options.output)}"]))
     return 0

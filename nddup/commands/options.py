@@ -94,8 +94,21 @@ def positive(text: str) -> int:
     Raises:
         argparse.ArgumentTypeError: if the text is anything else.
     """
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return _at_least(1, text)
+
+
+def natural(text: str) -> int:
+    """Parse a whole number of at least 0.
+
+    Raises:
+        argparse.ArgumentTypeError: if the text is anything else.
+    """
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, got {text!r}")
     return int(text)
 
 

@@ -152,7 +152,7 @@ def _read_labels(rows: list[Row], path: str) -> Iterator[Label]:
         elif place:
             raise ConfigError(
                 f"--labels {path}: line {number}: expected two ids and a label ({', '.join(sorted(SAME | OTHER))}),"
-                f" got {','.join(row)!r}"
+                f" got {','.join(row)[:100]!r}"
             )
     if all(label is None for _, _, label in labelled):
         raise ConfigError(f"--labels {path}: holds no labelled pair: expected lines of id, id, label")

@@ -285,7 +285,7 @@ class Repository:
                 delta = Delta(batch, rewriter, output, workers)
             before = self.snapshot.commit
             try:
-                written = add(self.snapshot, batch, workers, delta and delta.write)
+                written = add(self.snapshot, batch, workers, None if delta is None else delta.write)
             except BaseException as error:
                 if delta is not None:
                     delta.withdraw(before, self._repo, error)

@@ -27,7 +27,7 @@ from nddup.reading.reference_lists import (
     split_fields,
 )
 from nddup.reading.streams import compression_of, expand_head
-from nddup.scanning.input_files import InputFile, Listing
+from nddup.scanning.input_files import InputFile, Listing, list_asked
 from nddup.storage.claim import FolderFiles
 
 STEP = 100
@@ -306,7 +306,7 @@ def open_reference(
     """
     if not storage.exists(truth):
         raise ConfigError(f"--truth {truth}: no such file")
-    files = storage.list_inputs([truth]).files
+    files = list_asked(storage.list_inputs, truth, "--truth")
     if len(files) != 1:
         raise ConfigError(f"--truth {truth}: expected one file, got a folder of {len(files)}")
 

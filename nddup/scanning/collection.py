@@ -218,7 +218,7 @@ def find_files(files: Files, inputs: list[str], options: InputOptions, *, batche
         ConfigError: if the charset is unknown, an input is missing, there is no file, no file's format is recognised
             (the message gives advice), or the first records lack the paths that are set (`first_records`).
     """
-    if options.charset and canonical_charset(options.charset) is None:
+    if options.charset is not None and canonical_charset(options.charset) is None:
         raise ConfigError(f"input.charset={options.charset}: unknown encoding; expected a name such as utf-8 or cp1252")
     listing = list_batches(files, batches or [Batch("", tuple(inputs))])
     if not listing.files:

@@ -302,6 +302,23 @@ class Listing:
     tables: tuple[str, ...] = ()
 
 
+def list_asked(list_inputs: Callable[[list[str]], Listing], path: str, asked: str) -> tuple[InputFile, ...]:
+    """Return the file that an option or a setting names, or those of a folder.
+
+    Args:
+        list_inputs: lists the files at and below INPUT paths.
+        asked: the option or setting, for messages.
+
+    Raises:
+        ConfigError: as `list_inputs`, under the name of the option.
+    """
+    try:
+        return list_inputs([path]).files
+    except ConfigError as error:
+        fault = str(error).removeprefix("INPUT ").partition(", which are no documents")[0]
+        raise ConfigError(f"{asked} {fault}") from error
+
+
 class Placed(NamedTuple):
     """A file found: the folder that its name is relative to, its full path, its bytes and its time in milliseconds.
 

@@ -50,6 +50,12 @@ _VALUES.maxlist = _VALUES.maxdict = 10
 _NAME = re.compile(r"[\w-]+")
 """A name without a folder and an ending."""
 
+_QUOTED = re.compile(r"(['\"])([^'\"]*)\1")
+"""What a message of PyYAML quotes."""
+
+_PLAIN = re.compile(r"<[a-z ]+>|\\?.|")
+"""What of that is no part of a text: a name such as <scalar>; or but one character, such as a tab."""
+
 LONGEST_FILE = 1 << 20
 """Maximum number of characters of a file."""
 
@@ -310,11 +316,16 @@ def _explain(item: ErrorDetails) -> str:
         known = _keys_of(str(section[0])) if section else _sections()
         close = difflib.get_close_matches(str(key), known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
+        above = [] if section else [one for one in _sections() if str(key).removeprefix(f"{one}.") in _keys_of(one)]
+        if above and not close:
+            hint = f"it belongs below {above[0]}: as {str(key).removeprefix(f'{above[0]}.')}"
         return f"{name}: unknown key; {hint}"
     message = item["msg"].removeprefix("Value error, ")
     if item["type"] == "value_error":
         return f"{name}: {message}"
     value = item["input"]
+    if item["type"] == "model_type":
+        return f"{name}: expected keys with their values, such as {_keys_of(name)[0]}, got {_shown(value)}"
     is_one = item["type"] == "list_type" and isinstance(value, str) and len(value) < _VALUES.maxstring
     meant = f"; write {name}=[{value}]" if is_one else _number_meant(value)
     return f"{name}: {message}, got {_shown(value)}{meant}"
@@ -433,8 +444,12 @@ def yaml_reason(error: Exception) -> str:
         return str(error)
     if isinstance(error, YamlBoundError):
         return f"not YAML: {error}"
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8, in which YAML is read: save it in this encoding"
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"not YAML: it holds U+{int(error.character):04X}, which is no character of a text"
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return f"not YAML: {type(error).__name__}"
     text = ", ".join(part for part in (error.context, error.problem) if part)
     place = f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
-    return re.sub(r"(['\"])[^'\"]{2,}\1", "a value", f"not YAML: {text} ({place})")
+    return _QUOTED.sub(lambda one: one[0] if _PLAIN.fullmatch(one[2]) else "a value", f"not YAML: {text} ({place})")

@@ -3,7 +3,7 @@
 import reprlib
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -13,7 +13,7 @@ from nddup.matching.preference import Order, read_columns, read_glob, read_order
 from nddup.mining.modes import MODES
 from nddup.reading.formats import FORMATS
 from nddup.settings.kept_columns import Schedule, require_table
-from nddup.settings.sections import AgainstConfig, PassagesConfig, Section, ShingleConfig, TokensConfig
+from nddup.settings.sections import AgainstConfig, PassagesConfig, Section, ShingleConfig, TokensConfig, require_path
 from nddup.sketching.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -71,6 +71,11 @@ class KeepConfig(Section):
     all_known: bool = Field(
         default=False, description="an id of keep.force that is no document stops the run (`--all-known`)"
     )
+
+    @field_validator("force")
+    @classmethod
+    def _is_path(cls, value: str | None) -> str | None:
+        return require_path(value)
 
     @field_validator("max_lost")
     @classmethod
@@ -190,6 +195,11 @@ class OutputConfig(Section):
         4 << 30, description="most stored bytes of the input files that are read again for these texts"
     )
 
+    @field_validator("names_from")
+    @classmethod
+    def _is_path(cls, value: str | None) -> str | None:
+        return require_path(value)
+
     @field_validator("texts_read")
     @classmethod
     def _bytes(cls, value: int | str) -> int:
@@ -198,10 +208,17 @@ class OutputConfig(Section):
     @field_validator("weights", mode="before")
     @classmethod
     def _as_stored(cls, value: object) -> object:
-        """JSON, in which a run stores its settings, has only strings as keys."""
-        if not isinstance(value, dict):
+        """Refuse other values with one message; JSON, in which a run stores its settings, has only strings as keys."""
+        if value is None or value in get_args(Schedule):
             return value
-        return {int(key) if str(key).isdecimal() else key: times for key, times in value.items()}
+        if isinstance(value, dict):
+            table = {int(key) if str(key).isdecimal() else key: times for key, times in value.items()}
+            if all(type(number) is int for number in (*table, *table.values())):
+                return table
+        raise ValueError(
+            f"expected {', '.join(get_args(Schedule))}, or numbers of copies and how many times from there on, such as"
+            f" {{1: 1, 2: 2, 100: 1}}; got {reprlib.repr(value)}"
+        )
 
     @field_validator("weights")
     @classmethod
@@ -377,6 +394,11 @@ class LexiconConfig(Section):
     copies: int = Field(10, ge=0, le=1000, description="i-match: number of randomised lexicons besides the whole one")
     left_out: float = Field(0.3, gt=0, lt=1, description="i-match: share of the words missing in a randomised lexicon")
     letters: int = Field(3, ge=1, le=9, description="keywords: how many first letters of a word make its number")
+
+    @field_validator("saved")
+    @classmethod
+    def _is_path(cls, value: str | None) -> str | None:
+        return require_path(value)
 
     @field_validator("languages")
     @classmethod

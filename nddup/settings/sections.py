@@ -1,6 +1,7 @@
 """What every section of the settings is, and the short sections: tokens, shingles, `against`, `passages`."""
 
 import os
+import re
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     Ignored: TypeAlias = str
 else:  # the choices, read from where they are declared
     Ignored = Literal[tuple(IGNORED)]
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character; also what Python makes of a byte of a path that is not UTF-8."""
 
 
 def plain_value(given: Any) -> Any:  # noqa: ANN401 - whatever a program gives
@@ -31,6 +35,13 @@ def plain_value(given: Any) -> Any:  # noqa: ANN401 - whatever a program gives
     return plain_value(given.tolist()) if getattr(given, "ndim", None) == 1 and hasattr(given, "tolist") else given
 
 
+def require_path(value: str | None) -> str | None:
+    """Return the path of a setting, None for none. ValueError: it is empty, or no file can have such a name."""
+    if value is not None and (not value or "\0" in value):
+        raise ValueError(f"expected a path, or null for none, got {value!r}")
+    return value
+
+
 class Section(BaseModel):
     """A frozen section that refuses unknown keys and values of another type."""
 
@@ -44,9 +55,12 @@ class Section(BaseModel):
     @field_validator("*")
     @classmethod
     def _fits_a_table(cls, value: object) -> object:
-        """Refuse numbers that a 64-bit column of Spark cannot hold."""
+        """Refuse numbers that a 64-bit column of Spark cannot hold, and texts that UTF-8 cannot: a run stores them."""
         if isinstance(value, int) and abs(value) >= 1 << 63:
             raise ValueError("expected a number of fewer than 19 digits")
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and SURROGATE.search(text):
+                raise ValueError("expected UTF-8, got bytes that are no character in it")
         return value
 
 

@@ -100,7 +100,10 @@ def read_parts(given: str | Mapping[str, float | str]) -> Parts:
     names, shares = [name for name, _ in pairs], [_read_share(name, share) for name, share in pairs]
     for name in names:
         if NAME.fullmatch(name) is None or name.lower() in TABLES:
-            raise ConfigError(f"--parts: expected a name of letters, digits, _, . and -, not {TABLES}, got {name!r}")
+            raise ConfigError(
+                "--parts: expected a name of A to Z, digits, _, . and -, that begins with a letter or digit and is not"
+                f" {' or '.join(TABLES)}, got {name!r}"
+            )
     if len({name.lower() for name in names}) < len(names):
         raise ConfigError(f"--parts: a part is named twice in {', '.join(names)}")
     if len(names) < 2:  # noqa: PLR2004 - of one part nothing is apart

@@ -24,6 +24,7 @@ from nddup.mining.keep_verdicts import Forced
 from nddup.reading.id_lists import Rows, force_judged, is_judged, read_ids, read_rows, require_known, require_one
 from nddup.scanning.collection import Batch, Collection, Files, Group, find_files, limit_collection, list_batches
 from nddup.scanning.first_records import require_policy
+from nddup.scanning.input_files import list_asked
 from nddup.settings.load import read_stored
 from nddup.settings.plan import record_limits
 from nddup.settings.schema import Config, KeepConfig
@@ -220,7 +221,7 @@ def read_list_of(
 def _read(
     files: Files, path: str, asked: str, read: Callable[[bytes], R], most: tuple[int, str] = (MOST_BYTES, "ids")
 ) -> R:
-    listed = files.list_inputs([path]).files
+    listed = list_asked(files.list_inputs, path, asked)
     if len(listed) != 1:
         raise ConfigError(f"{asked} {path}: expected a file, got a folder of {len(listed)} files")
     if listed[0].size > most[0]:

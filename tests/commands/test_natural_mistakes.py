@@ -95,3 +95,46 @@ def test_an_empty_value_of_an_option_is_refused(given: list[str], capsys: pytest
     assert stopped.value.code == 2
     assert "expected a value, got an empty text; is a variable of the shell not set?" in said
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["evaluate", "out", "--labels", "none.csv"], "--labels none.csv: no such file or folder"),
+        (["evaluate", "out", "--labels", "/dev/null"], "--labels /dev/null: expected a file or a folder, got a device"),
+        (["evaluate", "out", "--labels", "out"], "/out: holds the results of a run\n"),
+        (["evaluate", "out", "--judged", "none.csv"], "--judged none.csv: no such file or folder"),
+        (["evaluate", "out", "--truth", "out"], "/out: holds the results of a run\n"),
+        (
+            ["split", "out", "--parts", "a=.5,b=.5", "--output", "new", "--fixed", "none.csv"],
+            "--fixed none.csv: no such",
+        ),
+        (
+            ["split", "out", "--parts", "_a=.5,b=.5", "--output", "new"],
+            "begins with a letter or digit and is not split",
+        ),
+        (["run", "news.jsonl", "--output", "new", "--set", "keep.force=none.csv"], "keep.force none.csv: no such file"),
+        (["run", "news.jsonl", "--output", "new", "--set", "input.charset=''"], "input.charset=: unknown encoding"),
+        (["truth", "out", "--output", "new", "--sample", "-1"], "--sample: expected a whole number of at least 0"),
+        (["sweep", "news.jsonl", "--output", "new", "--grid", "old.yaml"], "--grid old.yaml: not UTF-8"),
+    ],
+)
+def test_a_wrong_value_is_refused_under_the_name_of_its_option(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that an option names is called by the option, not INPUT; nothing is written."""
+    Path("old.yaml").write_bytes("# настройки\n".encode("cp1251"))
+    assert main(["run", "news.jsonl", "--output", "out", "--set", "output.report=false", "--quiet"]) == 0
+    capsys.readouterr()
+
+    try:
+        status = main(arguments)
+    except SystemExit as error:
+        status = int(str(error.code))
+
+    assert status == 2
+    refused = capsys.readouterr().err
+    assert said in refused
+    assert "INPUT" not in refused
+    assert refused.count("\n") == 1
+    assert not Path("new").exists()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nddup.errors import ConfigError
-from nddup.settings.load import load_config
+from nddup.settings.load import build_config, load_config
 from tests.settings.written_settings import written
 
 
@@ -51,6 +51,10 @@ def test_unknown_keys_are_refused_with_a_hint(assignment: str, said: str) -> Non
         ("input.id=[a, b]", "--set: input.id: Input should be a valid string, got ['a', 'b']"),
         ("keep.policy=best", "--set: keep.policy: expected longest, first-id, first, shortest-url, newest, oldest, or"),
         ("keep.policy=7", "--set: keep.policy: expected longest, first-id, first, shortest-url, newest, oldest, or"),
+        *(
+            (f"output.weights={wrong}", "--set: output.weights: expected fineweb2, log2, or numbers of copies and how")
+            for wrong in ("{a: 1}", "{1: x}", "{1: true}", "[1]", "log", "7")
+        ),
         ("input.format=docx", "--set: input.format: Input should be 'romip', 'trec', 'mediawiki'"),
     ],
 )
@@ -159,7 +163,7 @@ def test_a_wrong_file_is_refused_under_its_own_name(tmp_path: Path) -> None:
     path = written(tmp_path, "sketch: {sise: 50}\n")
 
     assert refusal("sketch.size=60", path=path) == f"{path}: sketch.sise: unknown key; did you mean size?"
-    for key in ("a.b", "../x", "pairs.threshold"):
+    for key in ("a.b", "../x", "pairs.treshold"):
         written(tmp_path, f'"{key}": 1\n')
         assert refusal("sketch.size=60", path=path).startswith(f"{path}: {key}: unknown key; expected one of engine")
 
@@ -174,7 +178,18 @@ def test_a_wrong_file_is_refused_under_its_own_name(tmp_path: Path) -> None:
         ("keep:\n  max_lost:\n  force: ~\n", "line 2: the key max_lost has no value; null stands for none"),
         ("- sketch\n", "expected sections such as `sketch:`, got list"),
         ("sketch\n", "expected sections such as `sketch:`, got str"),
-        ("sketch: 5\n", "sketch: Input should be a valid dictionary"),
+        ("sketch: 5\n", "sketch: expected keys with their values, such as kind, got 5"),
+        ("threshold: 0.8\n", "threshold: unknown key; it belongs below pairs: as threshold"),
+        ("pairs.threshold: 0.8\n", "pairs.threshold: unknown key; it belongs below pairs: as threshold"),
+        (
+            "pairs:\n\tthreshold: 0.8\n",
+            "not YAML: while scanning for the next token, found character '\\t' that cannot",
+        ),
+        ("sketch: \0\n", "not YAML: it holds U+0000"),
+        ("a: *secret\n", "not YAML: found undefined alias a value"),
+        ('keep: {force: ""}\n', "keep.force: expected a path, or null for none, got ''"),
+        ('lexicon: {saved: "a\\0b"}\n', "lexicon.saved: expected a path, or null for none, got"),
+        ('output: {names_from: ""}\n', "output.names_from: expected a path, or null for none, got ''"),
         ("5: {}\n", "5: "),
         ("sketch: {5: 1}\n", "sketch.5: "),
     ],
@@ -187,11 +202,14 @@ def test_files_that_are_no_settings_are_refused(tmp_path: Path, text: str, said:
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    """A file that is not UTF-8 is refused as `not YAML`."""
+    """A file that is not UTF-8, and a value that is not, is refused with the encoding that is read."""
     path = tmp_path / "old.yaml"
     path.write_bytes("# настройки\n".encode("cp1251"))
 
-    assert refusal(path=str(path)).startswith(f"{path}: not YAML: ")
+    assert refusal(path=str(path)) == f"{path}: not UTF-8, in which YAML is read: save it in this encoding"
+    assert refusal("input.id=\udce9") == "--set: input.id: expected UTF-8, got bytes that are no character in it"
+    with pytest.raises(ConfigError, match=r"keep\.same: expected UTF-8"):
+        build_config({"keep": {"same": ["a", "\udce9"]}}, origin="test")
 
 
 def test_a_merged_key_may_be_replaced(tmp_path: Path) -> None:
