@@ -114,6 +114,13 @@ DRAFT = re.compile(r"\.(\d+)-[0-9a-f]{12}\.(?:draft|claim)")
 """The name of a commit's draft or claim, with the version."""
 
 
+CLAIMED = 600
+"""Seconds for which a claim counts; a running writer needs some milliseconds."""
+
+NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""Error numbers of file systems without hard links."""
+
+
 def require_unmade(place: Place, names: Iterable[str]) -> None:
     """Accept an empty place, or one where `create` ended before its commit: two folders, and drafts at most.
 
@@ -129,13 +136,6 @@ def require_unmade(place: Place, names: Iterable[str]) -> None:
         raise FileExistsError(str(place))
     if SEGMENTS in present and place.segments():
         raise FileExistsError(str(place))
-
-
-CLAIMED = 600
-"""Seconds for which a claim counts; a running writer needs some milliseconds."""
-
-NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-"""Error numbers of file systems without hard links."""
 
 
 def create_exclusively(files: CommitFiles, name: str, draft: str) -> None:
