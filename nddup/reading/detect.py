@@ -37,6 +37,7 @@ from nddup.reading.xml_structure import (
     Shape,
     find_record,
     first_of,
+    is_text,
     part_of_record,
     scan,
     text_fields,
@@ -237,7 +238,8 @@ def _find_record(declared: Format, shape: Shape) -> tuple[str, ...]:
 
 
 def _is_text(path: tuple[str, ...], shape: Shape) -> bool:
-    return _is_named_text(shape.elements[0]) if len(path) == 1 else path[-1].lower() in BODY_NAMES
+    is_named = _is_named_text(shape.elements[0]) if len(path) == 1 else path[-1].lower() in BODY_NAMES
+    return is_named or is_text(shape, path)
 
 
 def _is_named_text(root: Element) -> bool:

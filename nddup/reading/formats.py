@@ -237,9 +237,11 @@ _DECLARED = (
     # RSS 2.0, and 1.0 in RDF. `[1]`: feeds also have media:title, WordPress also excerpt:encoded,
     # podcasts itunes:summary
     Format(name="rss", record="item", id="guid|@about|link", url="link", title=("title[1]",),
-           content=("html(encoded[1]|description[1]|summary[1])",), roots=("rss", "RDF")),
+           content=("html(encoded[1]|description[1]|summary[1]|group/description)",), roots=("rss", "RDF")),
+    # videos have their description in a group of Media RSS
     Format(name="atom", record="entry", id="id", url="link[@rel=alternate]/@href|link[@rel=]/@href|link/@href",
-           title=("typed(title[1])",), content=("typed(content[1]|summary[1])",), roots=("feed",)),
+           title=("typed(title[1])",), content=("typed(content[1]|summary[1]|group/description|description)",),
+           roots=("feed",)),
     Format(name="oai", record="record", id="header/identifier", url="metadata/*/identifier",
            title=("metadata/*/title|metadata/*/titleInfo/title",),
            content=("metadata/*/description|metadata/*/abstract|metadata",),
@@ -249,12 +251,16 @@ _DECLARED = (
            id="|".join(f"front/article-meta/article-id[@pub-id-type={kind}]"
                        for kind in ("pmc", "pmcid", "pmid", "doi")),
            url="front/article-meta/self-uri/@href", title=("front/article-meta/title-group/article-title",),
-           content=("front/article-meta/abstract", "body", "floats-group"), is_markup=False,
+           content=("front/article-meta/abstract", "body", "floats-group", "back/app-group|back/app"), is_markup=False,
            roots=("article/front/article-meta", "pmc-articleset")),
     # many records have a title and no abstract: each is a text
     Format(name="pubmed", record="PubmedArticle", id="MedlineCitation/PMID",
            content=("MedlineCitation/Article/ArticleTitle",
                     "MedlineCitation/Article/Abstract|MedlineCitation/OtherAbstract"), is_markup=False,
+           roots=("PubmedArticleSet",)),
+    # what PubMed has of books: chapters, or a whole one
+    Format(name="pubmedbooks", record="PubmedBookArticle", id="BookDocument/PMID",
+           content=("BookDocument/ArticleTitle|BookDocument/Book/BookTitle", "BookDocument/Abstract"), is_markup=False,
            roots=("PubmedArticleSet",)),
     # editions and corpora; of papers, also those of which GROBID read the header alone
     Format(name="tei", record="TEI",

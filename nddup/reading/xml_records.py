@@ -607,10 +607,10 @@ def _field(node: Node, kind: FieldKind, is_markup: bool | None) -> Field | None:
 
 
 def _kind_of_type(name: str) -> FieldKind:
-    """Return the kind of an Atom element by its attribute `type`: text, html, xhtml, or a media type."""
+    """Return the kind of an Atom element by its attribute `type`: text or plain, html, xhtml, or a media type."""
     if name in ("html", "text/html"):
         return "html"
-    is_text = name in ("", "text", "xhtml") or name.startswith("text/") or name.endswith(("+xml", "/xml"))
+    is_text = name in ("", "text", "plain", "xhtml") or name.startswith("text/") or name.endswith(("+xml", "/xml"))
     return "text" if is_text else "base64"
 
 

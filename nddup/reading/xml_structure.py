@@ -17,6 +17,7 @@ from typing import Final
 
 from nddup.reading.chats import CHAT_NAMES, texts_of
 from nddup.reading.formats import Format, FormatError, split_field
+from nddup.reading.markup import INLINE
 from nddup.reading.xml_records import ATTRIBUTES, SKIPPED, UNFINISHED
 
 MAX_TOKENS = 200_000
@@ -45,6 +46,9 @@ FIRST_ROWS: Final = 100
 
 MARKUP_NAME = re.compile(r"@?(raw_?|page_?|body_?|content_?)?html(_?content|_?body|_?text)?", re.IGNORECASE)
 """Names of fields that hold pages or parts of pages: their scripts and styles are no text."""
+
+PARAGRAPHS = ("p", "para", "s", "head", "title", "headline", "br", "lb")
+"""Elements of a text, beside inline ones: a record that has no others is a text itself."""
 
 RECORD_NAMES = ("document", "doc", "record", "item", "entry", "page", "article", "row")
 LONGEST_NAME, MOST_NAMES = 40, 30
@@ -228,6 +232,9 @@ def find_record(shape: Shape, *, needs_body: bool) -> tuple[str, ...]:
                 continue
             if body or (not needs_body and first_of(ID_NAMES, fields)):
                 return _named_texts(shape, path, body) if body and needs_body else path
+    for path in (*likely[:MAX_CANDIDATES], root):
+        if needs_body and is_text(shape, path):
+            return path
     raise FormatError(f"cannot tell which element is a record under <{root[-1]}>; {SETTINGS}")
 
 
@@ -239,6 +246,14 @@ def _may_be_record(path: tuple[str, ...], fields: list[str], counts: dict[tuple[
     if path[-1].lower() in RECORD_NAMES or first_of(ID_NAMES, fields):
         return True
     return 2 * sum(counts[inner] for inner in counts if inner[: len(path)] == path) >= sum(counts.values())
+
+
+def is_text(shape: Shape, path: tuple[str, ...]) -> bool:
+    """Return whether the elements at a path are texts with ids, as `<doc id="1">…</doc>`."""
+    names = {name.lower() for name in shape.fields(path) if not name.startswith("@")}
+    doc_id = first_of(ID_NAMES, shape.fields(path)) or ""
+    is_named = path[-1].lower() in RECORD_NAMES and doc_id.startswith("@")
+    return is_named and path in shape.with_text and names <= {*PARAGRAPHS, *INLINE}
 
 
 def _named_texts(shape: Shape, path: tuple[str, ...], body: str) -> tuple[str, ...]:

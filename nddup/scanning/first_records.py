@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from nddup.errors import ConfigError, NddupError
 from nddup.reading.detect import first_row
-from nddup.reading.formats import FileHead, Format, FormatError
+from nddup.reading.formats import FORMATS, FileHead, Format, FormatError
 from nddup.reading.json_spread import as_lines
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import expand_head
@@ -183,14 +183,15 @@ def note_ids(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]]) ->
 
 
 def note_others(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]]) -> str | None:
-    """Return a message about the first file of plain XML in which other elements beside its records have a text too.
+    """Return a message about the first file of XML in which other elements, beside its records or in them, have a text.
 
-    They are no records, and so in no table. None if the first `FILES` files have none, or name the record.
+    They are no records, and so in no table: of plain XML those beside the records with the same parts, and records in
+    records; of PubMed books. None if the first `FILES` files have none, or name the record.
 
     Cost: the start of each such file is read.
     """
     for file, head in islice(files, FILES):
-        if head.format.name != "xml" or head.why == "input.record":
+        if head.format.name not in ("xml", "pubmed") or head.why == "input.record":
             continue
         try:
             start = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES)
@@ -198,18 +199,25 @@ def note_others(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]])
             continue
         shape = scan(start.decode(head.encoding, "replace"))
         record = next((element.path for element in shape.elements if element.tag == head.tag), ())
+        if not record:
+            continue
         text = head.format.content[-1].split("/")
         others = [
             path[-1]
             for path in shape.seen
-            if path[:-1] == record[:-1] and path != record and (*path, *text) in shape.with_text
+            if path[:-1] == record[:-1]
+            and path != record
+            and ((*path, *text) in shape.with_text or path[-1] == FORMATS["pubmedbooks"].record)
         ]
-        if record and others:
+        if others:
             named = ", ".join(f"<{name}>" for name in others[:MOST_OTHERS])
             more = ", …" if len(others) > MOST_OTHERS else ""
             return (
                 f"{file.source}: <{record[-1]}> is read, not {named}{more} beside it with texts; input.record names one"
             )
+        inner = [path for path in shape.seen if path[: len(record)] == record and path[-1] == record[-1]]
+        if any(path != record and (*path, *text) in shape.with_text for path in inner):
+            return f"{file.source}: <{record[-1]}> is read, not one in another, though it has a text too"
     return None
 
 

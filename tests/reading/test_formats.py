@@ -119,6 +119,10 @@ ARTICLES = """<pmc-articleset>
 <article><front><article-meta><article-id pub-id-type="pmid">2</article-id></article-meta></front><body>B</body>
 </article>
 </pmc-articleset>"""
+BOOKS = """<PubmedArticleSet><PubmedBookArticle><BookDocument><PMID>5</PMID><Book><BookTitle>Book</BookTitle></Book>
+<ArticleTitle>Chapter</ArticleTitle><Abstract><AbstractText Label="A">a <i>b</i></AbstractText></Abstract>
+</BookDocument></PubmedBookArticle><PubmedBookArticle><BookDocument><PMID>6</PMID><Book><BookTitle>Book</BookTitle></Book>
+<Abstract><AbstractText>c</AbstractText></Abstract></BookDocument></PubmedBookArticle></PubmedArticleSet>"""
 PUBMED = """<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE PubmedArticleSet SYSTEM "pubmed.dtd">
 <PubmedArticleSet><PubmedArticle><MedlineCitation><PMID Version="1">1</PMID><Article><Journal><Title>J</Title></Journal>
@@ -233,6 +237,10 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
     ("jats", encoded(ARTICLES), "root <pmc-articleset> and records <article>", [
         ("1", None, "only this"),
         ("2", None, "B"),
+    ]),
+    ("pubmedbooks", encoded(BOOKS), "root <PubmedArticleSet> and records <PubmedBookArticle>", [
+        ("5", None, "Chapter a b"),
+        ("6", None, "Book c"),
     ]),
     ("pubmed", encoded(PUBMED), "root <PubmedArticleSet> and records <PubmedArticle>", [
         ("1", None, "Methanol assay. We assay. It works."),
@@ -442,12 +450,58 @@ def test_a_part_of_a_record_is_no_record() -> None:
     assert read(f"<r>{documents.replace('<infon>x</infon>', '<id>3</id>')}</r>") == [("3", "a"), ("3", "b")]
 
 
+def test_the_description_of_a_video_is_its_text() -> None:
+    """Feeds of videos have it in a group of Media RSS, and no content or summary of their own, or an empty one."""
+    group = '<m:group xmlns:m="m"><m:title>x</m:title><m:description{}>a &lt;b&gt;</m:description></m:group>'
+    entry = "<entry><id>{}</id><title>T</title>{}</entry>"
+    contents = [
+        group.format(""),
+        group.format(' type="plain"') + "<summary/>",
+        "<summary>s</summary>" + group.format(""),
+    ]
+    entries = "".join(entry.format(number, one) for number, one in enumerate(contents))
+    item = f"<item><guid>1</guid><title>T</title>{group.format('')}</item>"
+
+    atom = read_all(f'<feed xmlns="http://www.w3.org/2005/Atom">{entries}</feed>'.encode())[1]
+    assert [seen(one)[-1] for one in atom] == ["T a <b>", "T a <b>", "T s"]
+    assert [seen(one)[-1] for one in read_all(f"<rss><channel>{item}</channel></rss>".encode())[1]] == ["T a"]
+
+
+def test_appendices_of_jats_are_text_and_references_are_none() -> None:
+    """They stand behind the body, beside the list of references, alone or in a group."""
+    front = "<front><article-meta><title-group><article-title>T</article-title></title-group></article-meta></front>"
+    app, references = "<app><title>A</title><p>b</p></app>", "<ref-list><ref>r</ref></ref-list>"
+    for back in (app, f"<app-group>{app}</app-group>"):
+        data = f"<article>{front}<body><p>a</p></body><back>{references}{back}</back></article>"
+        assert [seen(one)[-1] for one in read_all(data.encode())[1]] == ["T a A b"]
+
+
 def test_lead_paragraphs_and_abstracts_of_trec_are_text() -> None:
     """The Wall Street Journal of TREC has leads `<LP>`; Ziff has texts, and abstracts or summaries alone."""
     parts = ["<LP>\na\n</LP><TEXT>b</TEXT>", "<ABSTRACT>c</ABSTRACT>", "<SUMMARY>d</SUMMARY>", "<TEXT>e</TEXT>"]
     data = "".join(f"<DOC><DOCNO>{number}</DOCNO>{part}</DOC>" for number, part in enumerate(parts))
 
     assert [seen(one)[-1] for one in read_all(data.encode())[1]] == ["a b", "c", "d", "e"]
+
+
+def test_records_that_are_texts_themselves() -> None:
+    """Elements of a usual name with ids, and no elements in them but paragraphs; not so items with fields."""
+
+    def read(data: str) -> list[tuple[str | None, str]]:
+        return [(one.doc_id, seen(one)[-1]) for one in read_all(data.encode())[1] if isinstance(one, Record)]
+
+    texts = "<{0} id='1'><![CDATA[a]]> <b>b</b></{0}><{0} id='2'><head>c</head><p>d</p></{0}><{0} id='3'/>"
+    for name in ("doc", "document", "record"):
+        expected = [("1", "a b"), ("2", "c d"), ("3", "")]
+        assert read(f"<author lang='en'><all>{texts.format(name)}</all></author>") == expected
+    assert read("<doc id='1'><p>a</p></doc>") == [("1", "a")]
+    for other in (
+        texts.format("noun"),
+        texts.format("doc").replace("id=", "no="),
+        texts.format("doc") + "<doc><x/></doc>",
+    ):
+        with pytest.raises(FormatError, match="set input"):
+            read(f"<r>{other}</r>")
 
 
 def test_what_wikiextractor_leaves_in_a_text_is_no_xml() -> None:

@@ -94,6 +94,24 @@ def test_other_elements_with_texts_beside_the_records_are_named(tmp_path: Path) 
     assert note_others(LocalStorage(), find(tmp_path, {"a.xml": alone}).files) is None
 
 
+def test_records_in_records_and_books_beside_articles_are_said(tmp_path: Path) -> None:
+    """A record holds all that is in it, but its text is that at its own paths; of PubMed one element is the record."""
+    answer = "<comment><id>2</id><text>b</text></comment>"
+    data = f"<r><comment><id>1</id><text>a</text>{answer}</comment><comment><id>3</id><text>c</text></comment></r>"
+    article = "<PubmedArticle><MedlineCitation><PMID>1</PMID><Article><ArticleTitle>a</ArticleTitle></Article>"
+    article += "</MedlineCitation></PubmedArticle>"
+    book = "<PubmedBookArticle><BookDocument><PMID>2</PMID></BookDocument></PubmedBookArticle><DeleteCitation/>"
+    pubmed = f"<PubmedArticleSet>{article}{book}</PubmedArticleSet>"
+
+    said = [note_others(LocalStorage(), find(tmp_path, {"a.xml": one.encode()}).files) for one in (data, pubmed)]
+
+    assert said == [
+        "a.xml: <comment> is read, not one in another, though it has a text too",
+        "a.xml: <PubmedArticle> is read, not <PubmedBookArticle> beside it with texts; input.record names one",
+    ]
+    assert note_others(LocalStorage(), find(tmp_path, {"a.xml": data.replace(answer, "").encode()}).files) is None
+
+
 def test_one_file_that_has_the_path_is_enough(tmp_path: Path) -> None:
     """A path that only one file has is accepted; the run counts the records that lack it."""
     found = find(tmp_path, {"a.jsonl": LINES, "b.jsonl": b'{"text": "t", "key": "k"}\n'}, id="key")
