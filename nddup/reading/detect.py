@@ -16,6 +16,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
@@ -59,6 +60,11 @@ _EXTRACTED = re.compile(
 """The start of a file of WikiExtractor, whose texts need be no XML: a scan of its tags could mislead."""
 
 _EXTRACTED_PARTS: dict[str, object] = {"record": "doc", "id": "@id", "url": "@url", "content": (".",)}
+
+_BLANKS = " \t\r\ufeff"
+_OBJECTS = json.JSONDecoder(strict=False)
+_JOINED = re.compile(r"\}[ \t]*+[{,]")
+"""What may stand behind an object on its line: another one, or a comma. It may also stand in an object."""
 
 _JSON = re.compile(r"\s*(\[\s*)?\{")
 """The start of objects of JSON, one a line or in an array."""
@@ -313,9 +319,10 @@ def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is
     row = {} if in_list else first_row(text.split("\n"))
     can_be_lined = canonical_charset(encoding) in {"utf-8", *SINGLE_BYTE}
     is_spread = False
-    if not row and can_be_lined:
-        row = first_row(as_lines(head).decode(encoding, "replace").split("\n"))
-        is_spread = bool(row)
+    if can_be_lined and (not row or _are_joined(text)):
+        spread = first_row(as_lines(head).decode(encoding, "replace").split("\n"))
+        is_spread = bool(spread)
+        row = spread or row
     keys, filled = list(row), _filled_in(row)
     if not keys and (not declared.content or "\n" not in text.strip()):
         advice = "" if can_be_lined else f"; an array, or objects over several lines, are not read in {encoding}"
@@ -383,6 +390,17 @@ def first_row(lines: list[str]) -> dict[str, object]:
         named = {first_of(names, _filled_in(fields)) for names in (ID_NAMES, URL_NAMES) if not first_of(names, filled)}
         whole = _completed(whole, {key: value for key, value in fields.items() if key in whole or key in named})
     return whole
+
+
+def _are_joined(text: str) -> bool:
+    """Return whether on some line another object follows one, or a comma, as in `{"a": 1}{"a": 2}`. Linear."""
+    for line in text.split("\n") if _JOINED.search(text) else ():
+        with suppress(ValueError, RecursionError):
+            start = line.strip(_BLANKS)
+            row, end = _OBJECTS.raw_decode(start) if _JOINED.search(line) else (None, 0)
+            if isinstance(row, dict) and start[end:].lstrip(_BLANKS)[:1] in ("{", ","):
+                return True
+    return False
 
 
 def _completed(row: Mapping[str, object], other: Mapping[str, object]) -> dict[str, object]:
