@@ -61,7 +61,7 @@ def may_be_wide(raw: bytes, charset: str | None) -> bool:
 
 def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
     """Decode by the first charset that fits, with Python's codecs; None if it is detected, or given by a mark."""
-    if may_be_wide(raw, charset):
+    if may_be_wide(raw, charset) or b"\x1b" in raw or b"~{" in raw:  # ISO-2022 and HZ are detected
         return None
     given_charset = canonical_charset(charset) if charset else None
     is_wide = given_charset in ("utf-16-le", "utf-16-be")
@@ -71,7 +71,8 @@ def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
         return Decoded(raw.decode("ascii"), "ascii")
 
     first = given_charset or declared_charset(raw)
-    if first in SINGLE_BYTE and not raw.isascii() and not decode_each(raw, "utf-8")[1]:
+    beyond_ascii = sum(byte >= 128 for byte in raw)
+    if first and not is_wide and is_utf8(raw) and beyond_ascii >= (1 if first in SINGLE_BYTE else 12):
         given_charset = "utf-8"
     is_letter = raw[-1:] > b"\xc3" and raw[:-1].isascii()
     for encoding in filter(None, (given_charset, declared_charset(raw), None if is_letter else "utf-8")):
@@ -82,9 +83,17 @@ def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
             text, lost = decode_each(raw, encoding)
         else:
             return Decoded(text, encoding)
-        if is_cut or len(lost) * 10 <= sum(byte >= 128 for byte in raw):
+        if is_cut or len(lost) * 10 <= beyond_ascii:
             return Decoded(text, encoding, lost)
     return None
+
+
+def is_utf8(raw: bytes) -> bool:
+    """Return whether bytes hold a character beyond ASCII in UTF-8, and nothing else but perhaps a cut one at the end."""
+    try:
+        return not raw.decode().isascii()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data" and not raw[: error.start].isascii()
 
 
 @pytest.mark.parametrize("encoding", CHARSETS)
@@ -111,6 +120,7 @@ def test_stray_zeros_make_no_text_wide(encoding: str) -> None:
 @example(b"\x98" + "п".encode("cp1251") * 20, "cp1251")
 @example(b"\x98" + "п".encode("cp1251") * 5, "cp1251")
 @example("п".encode()[:1], None)
+@example("ПП".encode()[:3], "cp1251")
 @example(b"\xef\xbf\xbd\xd0 \xd0\xbf" * 12, "utf-8")
 def test_the_first_charset_that_fits(raw: bytes, charset: str | None) -> None:
     """The first charset that fits gives the text and the number of bytes that it cannot decode."""
