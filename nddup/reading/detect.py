@@ -23,7 +23,7 @@ from itertools import islice
 from nddup.reading.charsets import SINGLE_BYTE, SURE_OF_UTF_8, canonical_charset, file_encoding, shown_encoding
 from nddup.reading.chats import is_chat, texts_of
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
-from nddup.reading.json_spread import as_lines
+from nddup.reading.json_spread import as_lines, find_lists
 from nddup.reading.outcomes import untyped
 from nddup.reading.xml_cutting import holds_separators
 from nddup.reading.xml_structure import (
@@ -122,7 +122,7 @@ def read_head(
     shape = scan(text)
     is_xml = format or record or text.lstrip().startswith("<")  # prose may show a sample of XML
     if not shape.elements or not is_xml:
-        raise FormatError(f"neither XML nor JSON lines; {SETTINGS}; input.format=text reads each file as a document")
+        raise FormatError(f"neither XML nor JSON lines; {SETTINGS}; as csv a file is a table, as text one document")
     name, why = (format, "input.format") if format else _detect(shape, record)
     if shape.is_prose and not (format or record) and FORMATS[name].name == "xml":
         raise FormatError(
@@ -313,18 +313,10 @@ def _sgml_head(text: str, declared: Format, encoding: str, why: str) -> FileHead
 
 def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is_given: bool) -> FileHead:
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
-    text = head.decode(encoding, "replace")
-    start = _JSON.match(text)
-    in_list = start is not None and start[1] is not None
-    row = {} if in_list else first_row(text.split("\n"))
     can_be_lined = canonical_charset(encoding) in {"utf-8", *SINGLE_BYTE}
-    is_spread = False
-    if can_be_lined and (not row or _are_joined(text)):
-        spread = first_row(as_lines(head).decode(encoding, "replace").split("\n"))
-        is_spread = bool(spread)
-        row = spread or row
+    row, is_spread, list_keys = _first_of_json(head, encoding, declared, can_be_lined=can_be_lined)
     keys, filled = list(row), _filled_in(row)
-    if not keys and (not declared.content or "\n" not in text.strip()):
+    if not keys and (not declared.content or "\n" not in head.decode(encoding, "replace").strip()):
         advice = "" if can_be_lined else f"; an array, or objects over several lines, are not read in {encoding}"
         raise FormatError(f"no line at its start is a JSON object{advice}")
 
@@ -346,16 +338,62 @@ def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is
         url=declared.url or first_of(URL_NAMES, keys, filled),
         content=content,
     )
-    separator = "\n".encode(encoding)
+    begins = "begins with [{" if _is_listed(head.decode(encoding, "replace")) else "begins with {"
     return FileHead(
         format=with_markup(declared),
         encoding=encoding,
-        separator=separator,
+        separator="\n".encode(encoding),
         is_indivisible=is_spread,
         is_by_line=True,
         is_spread=is_spread,
-        why="input.format" if is_given else f"begins with {'[{' if in_list else '{'}",
+        list_keys=list_keys,
+        why="input.format" if is_given else f"{'.'.join(list_keys)} is [{{" if list_keys else begins,
     )
+
+
+def _first_of_json(
+    head: bytes, encoding: str, declared: Format, *, can_be_lined: bool
+) -> tuple[dict[str, object], bool, tuple[str, ...]]:
+    """Return the fields of the first record, whether a `LinedStream` shows it, and the keys of the array it stands in.
+
+    An object that has an id or a text of its own is a record, whatever arrays it holds; one that has a mere description
+    is, unless theirs have texts.
+    """
+    text = head.decode(encoding, "replace")
+    row = {} if _is_listed(text) else first_row(text.split("\n"))
+    if not can_be_lined:
+        return row, False, ()
+
+    spread = first_row(as_lines(head).decode(encoding, "replace").split("\n")) if not row or _are_joined(text) else {}
+    row, is_spread = spread or row, bool(spread)
+    body = _body_of(row, declared)
+    is_described = body.lower() in DESCRIPTIONS
+    if _is_listed(text) or (body and not is_described) or first_of(ID_NAMES, _filled_in(row)):
+        return row, is_spread, ()
+
+    lists = [(_first_in(head, keys, encoding), True, keys) for keys, _ in find_lists(head)]
+    for one in lists:
+        inner = _body_of(one[0], declared)
+        if inner and not (is_described and inner.lower() in DESCRIPTIONS):
+            return one
+    is_unknown = bool(lists and not body and not declared.content)  # then a message names what these objects have
+    return lists[0] if is_unknown else (row, is_spread, ())
+
+
+def _first_in(head: bytes, keys: tuple[str, ...], encoding: str) -> dict[str, object]:
+    return first_row(as_lines(head, keys).decode(encoding, "replace").split("\n"))
+
+
+def _is_listed(text: str) -> bool:
+    start = _JSON.match(text)
+    return start is not None and start[1] is not None
+
+
+def _body_of(row: Mapping[str, object], declared: Format) -> str:
+    """Return which field of an object holds its text; empty if none does."""
+    if declared.content:
+        return next((path for field in declared.content for path in split_field(field)[1] if path in row), "")
+    return next(iter(text_fields(list(row), _chats_of(row), _filled_in(row))[-1:]), "")
 
 
 def are_lines(start: bytes, head: FileHead) -> bool:

@@ -1,13 +1,18 @@
 """JSON objects in an array, over several lines, or several a line -> lines of JSON, one object each.
 
+    find_lists    bytes from the start of a file -> the arrays of records in the one object that the file may hold
     as_lines      bytes from the start of a file -> lines
     LinedStream   a stream of such a file        -> a stream of lines
 
-Line ends inside an object are blanks, commas and blanks between objects line ends, and the brackets around them blanks;
-where nothing stands between two objects a line end is put. The JSON values stay the same. After a missing bracket or
-quote all that follows is one object without an end: the stream says that it is damaged there.
+Line ends inside an object are blanks; commas and blanks between objects are line ends, and so is what stands around an
+array in an object; where nothing stands between two objects a line end is put. The JSON values stay the same. After a
+missing bracket or quote all that follows is one object without an end: the stream says that it is damaged there.
 """
 
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -19,70 +24,183 @@ from nddup.reading.streams import PIECE, StoppedError, Stream
 
 FEED: Final = ord("\n")
 
-DEPTH, IN_LIST, IN_STRING, IS_ESCAPED, IS_BEHIND, PLACES = range(6)
+LIST_NAMES: Final = frozenset((
+    "articles", "children", "data", "docs", "documents", "entries", "entry", "examples", "feed", "hits", "items",
+    "pages", "posts", "query", "records", "response", "result", "results", "rows", "value",
+))  # fmt: skip
+"""Keys under which services give their records: an array, or an object that holds it under another of these keys."""
+
+MOST_KEYS: Final = 3
+"""Maximum number of objects around such an array."""
+
+LONGEST_START: Final = 1 << 20
+"""Maximum number of bytes around such an array, before it and after it."""
+
+RECORD_SEPARATOR: Final = 0x1E
+"""Stands before each object in a sequence of RFC 7464."""
+
+_KEY = re.compile(r'[\s,]*+"([^"\\]*+)"\s*+:\s*+')
+_LIST = re.compile(r"\[\s*+(?:\{|\]|\Z)")
+_VALUES = json.JSONDecoder(strict=False)
+
+DEPTH, IN_LIST, IN_STRING, IS_ESCAPED, IS_BEHIND, IS_WRAPPED, PLACES = range(7)
 """What is known where bytes end: brackets open in an object; whether the place is in an array of objects (`INSIDE`), in
-a string, after a backslash, behind an object on its line. After that: how many objects begin there, and where."""
+a string, after a backslash, behind an object on its line; whether what follows the array is no record. After that: how
+many objects begin there, and where."""
 
 INSIDE, AFTER = 1, 2
 """Whether an array was begun, and ended."""
 
 
+def find_lists(start: bytes) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the arrays of objects that stand under `LIST_NAMES` in the object at the start of a file.
+
+    Args:
+        start: the first bytes, in an encoding that spells ASCII as ASCII does.
+
+    Returns:
+        The keys that lead to each, and the place of its bracket; none if another value follows the object.
+
+    Cost: linear; what precedes an array is parsed at most MOST_KEYS times.
+
+    Example:
+        >>> list(find_lists(b'{"status": 0, "response": {"docs": [{"id": 1}]}}'))
+        [(('response', 'docs'), 35)]
+    """
+    text = start.decode("latin-1")
+    first = max(text.find("{"), 0)
+    with suppress(ValueError, RecursionError):  # the object may end later
+        if text[_VALUES.raw_decode(text, first)[1] :].strip():
+            return
+    yield from _lists_in(text, first + 1, ())
+
+
+def _lists_in(text: str, at: int, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+    while match := _KEY.match(text, at):
+        at, keys = match.end(), (*above, match[1])
+        if match[1].lower() in LIST_NAMES:
+            if _LIST.match(text, at):
+                yield keys, at
+            elif text.startswith("{", at) and len(keys) < MOST_KEYS:
+                yield from _lists_in(text, at + 1, keys)
+        try:
+            _, at = _VALUES.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return
+
+
 class LinedStream:
     """A stream of lines of JSON, made of the bytes of another one, in an encoding that spells ASCII as ASCII does.
 
-    Cost: some 2 ns a byte. Memory: that of a piece.
+    Cost: some 2 ns a byte. Memory: that of a piece, and twice LONGEST_START.
     """
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
+    def __init__(self, stream: Stream, keys: tuple[str, ...] = ()) -> None:
+        """
+        Take the bytes of a file.
+
+        Args:
+            keys: those that lead to the array of records; none where it stands alone, or there is none.
+        """
+        self.before = b""
+        """What stands before the array in its object, once some bytes were read."""
+
+        self._stream, self._keys, self._after = stream, keys, bytearray()
         self._state = np.zeros(PLACES, np.int64)
+        self._state[IS_WRAPPED] = bool(keys)
 
     def read(self, size: int = PIECE) -> bytes:
-        """Return at most `size` bytes, and the line ends that are put between objects; none at the end.
+        """Return at most `size` bytes; none at the end.
 
         Raises:
-            StoppedError: as the stream does; `damaged`, at its end, if that is inside an object or an array.
+            StoppedError: as the stream does; `damaged`, if the array is missing, or, at its end, if that is inside an
+                object or an array, or if other values follow; `too large`, if too much follows the array.
         """
         data = self._stream.read(size)
+        if self._keys and not self.before:
+            return self._begin(data)
         if not data and (self._state[DEPTH] or self._state[IN_STRING] or self._state[IN_LIST] == INSIDE):
             raise StoppedError("damaged", "the file ends inside an object or an array: a bracket or quote is missing")
-        return _lined(data, self._state)
+        if not data and self._keys:
+            self._require_end()
+        return self._line(data)
 
     @property
     def is_list(self) -> bool:
         """Whether the objects read so far are in an array."""
         return bool(self._state[IN_LIST])
 
+    @property
+    def end(self) -> bytes:
+        """What stands behind the array in its object, at the end of the stream; all brackets where that is too much."""
+        return bytes(self._after) if len(self._after) <= LONGEST_START else b"}" * len(self._keys) + b"\n"
 
-def as_lines(start: bytes) -> bytes:
-    r"""Return the start of a file as lines.
+    def _begin(self, start: bytes) -> bytes:
+        while not (places := [at for keys, at in find_lists(start) if keys == self._keys]):
+            piece = self._stream.read(PIECE) if len(start) < LONGEST_START else b""
+            if not piece:
+                raise StoppedError("damaged", f"no array of objects at {'.'.join(self._keys)}")
+            start += piece
+        self.before = start[: places[0]]
+        return b"\n" * places[0] + self._line(start[places[0] :])
+
+    def _require_end(self) -> None:
+        if len(self._after) > LONGEST_START:
+            raise StoppedError("too large", f"more than {LONGEST_START:,} bytes follow the array of records")
+        try:
+            _VALUES.decode((self.before + b"[]" + self._after).decode("latin-1").removeprefix("\xef\xbb\xbf"))
+        except (ValueError, RecursionError) as error:
+            raise StoppedError("damaged", f"after the array of records: {error}") from error
+
+    def _line(self, data: bytes) -> bytes:
+        lines, end = _lined(data, self._state)
+        self._after += data[end : end + LONGEST_START + 1 - len(self._after)]
+        return lines
+
+
+def as_lines(start: bytes, keys: tuple[str, ...] = ()) -> bytes:
+    r"""Return the start of a file as lines; `keys` as of `LinedStream`.
 
     Example:
         >>> as_lines(b'[{"a": 1,\n"b": [2, 3]}, {"a": 4}]')
-        b' {"a": 1, "b": [2, 3]}\n {"a": 4} '
+        b' {"a": 1, "b": [2, 3]}\n {"a": 4}\n'
     """
-    return _lined(start, np.zeros(PLACES, np.int64))
+    at = next((at for path, at in find_lists(start) if path == keys), 0) if keys else 0
+    state = np.zeros(PLACES, np.int64)
+    state[IS_WRAPPED] = at > 0
+    return b"\n" * at + _lined(start[at:], state)[0]
 
 
-def _lined(data: bytes, state: NDArray[np.int64]) -> bytes:
-    """Return bytes as lines; `state`, of PLACES numbers, is that before them, and then after them."""
+def _lined(data: bytes, state: NDArray[np.int64]) -> tuple[bytes, int]:
+    """Return bytes as lines, and the place in them behind the array in an object.
+
+    Args:
+        state: PLACES numbers, those before them, and then after them.
+    """
     lines = np.frombuffer(data, np.uint8).copy()
     room = np.zeros(PLACES + 2 + lines.size // len("{}"), np.int64)
     room[:PLACES] = state
-    _line_up(lines, room)
+    end = _line_up(lines, room)
     state[:] = room[:PLACES]
     places = room[PLACES + 1 :][: room[PLACES]]
-    return (np.insert(lines, places, FEED) if places.size else lines).tobytes()
+    return (np.insert(lines, places, FEED) if places.size else lines).tobytes(), end
 
 
 @compiled
-def _line_up(data: Written[np.uint8], state: Written[np.int64]) -> None:  # noqa: C901 - one choice a byte
-    """Replace the bytes that are to be line ends and blanks; `state` is that before them, and then after them."""
+def _line_up(data: Written[np.uint8], state: Written[np.int64]) -> int:  # noqa: C901 - one choice a byte
+    """Replace the bytes that are to be line ends and blanks; `state` is that before them, and then after them.
+
+    Returns:
+        Where what follows the array in its object begins.
+    """
     depth, in_list, in_string, is_escaped = state[DEPTH], state[IN_LIST], state[IN_STRING], state[IS_ESCAPED]
-    is_behind, count = state[IS_BEHIND], 0
+    is_behind, count, end = state[IS_BEHIND], 0, data.size
     for at in range(data.size):
         mark = data[at]
-        if in_string:
+        if in_list == AFTER and state[IS_WRAPPED]:
+            end = min(end, at)
+            data[at] = FEED
+        elif in_string:
             if mark in (FEED, RETURN):
                 data[at] = SPACE  # JSON forbids it there, but some writers leave it
             in_string = 1 if is_escaped or mark != QUOTE else 0
@@ -103,12 +221,14 @@ def _line_up(data: Written[np.uint8], state: Written[np.int64]) -> None:  # noqa
             is_behind = 1 if depth == 0 else 0
         elif mark == CLOSE_LIST and in_list == INSIDE:
             in_list = AFTER
-            data[at] = SPACE
+            data[at] = FEED
+            is_behind = 0
         elif mark in (FEED, RETURN):
             data[at] = SPACE if depth > 0 or in_list == INSIDE else FEED
             is_behind = is_behind if data[at] == SPACE else 0
-        elif depth == 0 and (mark == COMMA or (in_list != INSIDE and mark in (SPACE, TAB))):
+        elif depth == 0 and (mark == COMMA or (in_list != INSIDE and mark in (SPACE, TAB, RECORD_SEPARATOR))):
             data[at] = FEED
             is_behind = 0
     state[DEPTH], state[IN_LIST], state[IN_STRING], state[IS_ESCAPED] = depth, in_list, in_string, is_escaped
     state[IS_BEHIND], state[PLACES] = is_behind, count
+    return end

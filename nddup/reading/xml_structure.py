@@ -35,6 +35,7 @@ BODY_NAMES = (
     "content", "text", "body",
     "contents", "maintext", "full_text", "fulltext", "selftext",  # of Anserini; of news-please; of X; of Reddit
     "articlebody", "article_body", "body_text", "article_text", "page_content",  # of schema.org, in JSON; of LangChain
+    "content_text", "content_html",  # of JSON Feed
     "raw_content", "html", "raw_html", "description", "abstract", "@body", "@text", "@content",
 )  # fmt: skip
 DESCRIPTIONS = ("description", "abstract")

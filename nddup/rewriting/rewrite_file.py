@@ -498,7 +498,7 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
 
     stream = Expanded(raw, compression, most if compression else None)
     if head.is_spread:
-        lined = LinedStream(stream)
+        lined = LinedStream(stream, head.list_keys)
         pieces: Iterable[bytes | None] = _as_found(rewrite_chunks(lined, head, verdicts, max_record), lined)
     else:
         pieces = STREAMED[kind](stream, head, verdicts, max_record)
@@ -507,17 +507,18 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
 
 def _as_found(lines: Iterable[bytes], stream: LinedStream) -> Iterator[bytes]:
     """Yield lines of JSON, between brackets and commas if the stream that they are from holds an array."""
-    before = first = b"[\n"
+    is_first, is_next = True, True
     for piece in lines:
         if not stream.is_list or piece == codecs.BOM_UTF8:
             yield piece
         elif piece == LINE_END:
-            before = before or b",\n"
+            is_next = True
         elif piece.strip(JSON_BLANKS):
+            before = (stream.before + b"[\n" if is_first else b",\n") if is_next else b""
             yield before + (piece.lstrip(JSON_BLANKS) if before else piece)
-            before = b""
+            is_first = is_next = False
     if stream.is_list:
-        yield (first if before == first else b"\n") + b"]\n"
+        yield (stream.before + b"[\n" if is_first else b"\n") + b"]" + (stream.end or b"\n")
 
 
 def _copy(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:

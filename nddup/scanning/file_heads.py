@@ -371,7 +371,7 @@ def _head_of(start: bytes, name: str, options: InputOptions) -> FileHead:
         return container
     try:
         head = read_head(start, format=options.format, record=options.record, **paths)  # type: ignore[arg-type]
-        lines = as_lines(start) if head.is_spread else start
+        lines = as_lines(start, head.list_keys) if head.is_spread else start
         if head.is_by_line and is_text_name(name) and not (options.format or are_lines(lines, head)):
             raise FormatError("most of its first lines are no JSON objects")  # noqa: TRY301
     except FormatError:

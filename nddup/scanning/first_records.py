@@ -250,7 +250,7 @@ def fields_of(reader: PartReader, file: InputFile, head: FileHead) -> list[str]:
         if head.format.files.is_columnar:
             return [str(name) for name in _schema_of(reader, file).names]
         expanded = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES)
-        start = (as_lines(expanded) if head.is_spread else expanded).decode(head.encoding, "replace")
+        start = (as_lines(expanded, head.list_keys) if head.is_spread else expanded).decode(head.encoding, "replace")
         if kind == "jsonl":
             return list(first_row(start.split("\n")[:RECORDS]))
         if kind == "csv":

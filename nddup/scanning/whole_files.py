@@ -123,7 +123,7 @@ def _unopened(error: OSError | StoppedError) -> Reject:
 
 def _expanded(raw: BinaryIO, file: StoredFile, head: FileHead) -> Stream:
     expanded = Expanded(raw, file.compression, file.most if file.compression else None)
-    return LinedStream(expanded) if head.is_spread else expanded
+    return LinedStream(expanded, head.list_keys) if head.is_spread else expanded
 
 
 def read_stream(

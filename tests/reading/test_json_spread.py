@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from nddup.embedded.run import run_locally
 from nddup.reading.detect import read_head
-from nddup.reading.json_spread import LinedStream, as_lines
+from nddup.reading.formats import FormatError
+from nddup.reading.json_spread import LinedStream, as_lines, find_lists
 from nddup.settings.load import build_config
 
 VALUES = st.recursive(
@@ -85,12 +86,15 @@ SPELLED = {
     .replace(b"}{", b"}\n{", 4),
     "blank.jsonl": " ".join(json.dumps(row) for row in ROWS_OF_FILES).encode(),
     "packed.json.gz": gzip.compress(json.dumps(ROWS_OF_FILES, indent=4).encode()),
+    "service.json": json.dumps({"status": 0, "response": {"docs": ROWS_OF_FILES, "start": [1]}, "a": "]}"}).encode(),
+    "export.json": json.dumps({"data": ROWS_OF_FILES}, indent=2).encode("utf-8-sig"),
+    "sequence.json": b"".join(b"\x1e" + json.dumps(row).encode() + b"\n" for row in ROWS_OF_FILES),
 }
 
 
 @pytest.mark.parametrize("name", SPELLED)
 def test_a_file_is_read_as_lines_are_and_written_in_its_form(name: str, tmp_path: Path) -> None:
-    """The tables are those of the rows one a line; what is kept is an array again where it was one."""
+    """The tables are those of the rows one a line; what is kept is an array again where it was one, in its object."""
     source = tmp_path / "in" / name
     source.parent.mkdir()
     tables = list[list[list[str]]]()
@@ -107,10 +111,97 @@ def test_a_file_is_read_as_lines_are_and_written_in_its_form(name: str, tmp_path
     assert len(tables[0][1]) == 3
     written = (tmp_path / "out 0" / "kept" / name).read_bytes()
     text = (gzip.decompress(written) if name.endswith("gz") else written).decode("utf-8-sig")
+    if name in ("service.json", "export.json"):
+        due = json.loads(SPELLED[name])
+        (due if "data" in due else due["response"])["data" if "data" in due else "docs"] = ROWS_OF_FILES[::2]
+        assert json.loads(text) == due
+        return
     is_list = text.startswith("[")
     kept = json.loads(text) if is_list else [json.loads(line) for line in text.splitlines()]
     assert kept == ROWS_OF_FILES[::2]
     assert is_list == (name in {"array.json", "spread.json", "lines.json", "packed.json.gz"})
+
+
+@given(
+    ROWS, st.dictionaries(st.sampled_from("ab"), VALUES), st.dictionaries(st.sampled_from("cd"), VALUES), st.randoms()
+)
+def test_an_array_in_an_object_is_read_as_one_alone(
+    rows: list[dict[str, Any]], before: dict[str, Any], after: dict[str, Any], draw: random.Random
+) -> None:
+    """Whatever stands before it and after it, in pieces of any size; and this is known again at the end."""
+    indent = draw.choice([None, 1])
+    data = json.dumps({**before, "Results": rows, **after}, indent=indent, ensure_ascii=draw.random() < 0.5).encode()
+    (keys, _), *_ = find_lists(data)
+    lines = as_lines(data, keys)
+
+    assert keys == ("Results",)
+    assert values_in(lines) == rows
+    assert len(lines) == len(data)
+    source, raw = io.BytesIO(data), b""
+    stream = LinedStream(source, keys)
+    while piece := stream.read(draw.randint(1, 9)):
+        raw += piece
+    assert raw == lines
+    assert json.loads(stream.before + b"[]" + stream.end) == {**before, "Results": [], **after}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"id": "paper", "data": ROWS_OF_FILES},
+        {"text": texts(1), "items": ROWS_OF_FILES},
+        {"description": texts(1), "items": [{"id": 1, "abstract": "a"}]},
+        {"body_text": ROWS_OF_FILES},
+        {"data": {"text": ROWS_OF_FILES}},
+    ],
+)
+def test_an_object_with_an_id_or_a_text_is_a_record(data: dict[str, Any]) -> None:
+    """So are those whose array has another name: it may hold the parts of one text."""
+    try:
+        head = read_head(json.dumps(data).encode())
+    except FormatError as error:
+        assert "cannot tell which key holds the text" in str(error)  # noqa: PT017
+    else:
+        assert not head.list_keys
+
+
+def test_a_feed_with_a_description_is_its_items() -> None:
+    """As JSON Feed has it, also where the object ends behind the first bytes."""
+    feed = {"title": "F", "description": "of all", "items": [{"id": "1", "content_html": "<p>a</p>"}] * 9}
+    for data in (json.dumps(feed), json.dumps(feed)[:200]):
+        head = read_head(data.encode())
+        assert (head.list_keys, head.format.id) == (("items",), "id")
+        assert "content_html" in head.format.content[-1]
+
+
+def test_lines_with_arrays_are_no_array() -> None:
+    """The texts of the other lines would be lost."""
+    line = json.dumps({"data": [{"text": "a b"}]}) + "\n"
+    with pytest.raises(FormatError, match="cannot tell which key holds the text"):
+        read_head((line * 3).encode())
+
+
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [
+        ("]}", ""),
+        ("], ", "damaged"),
+        ("]} {}", "damaged"),
+        ("]", "damaged"),
+        (f'], "a": "{"b" * (1 << 20)}"}}', "too large"),
+    ],
+)
+def test_what_follows_the_array_is_looked_at(after: str, reason: str, tmp_path: Path) -> None:
+    """Of a file longer than its first bytes; the records before it are read, and the rest is one reject."""
+    rows = [{"id": f"d{at}", "text": f"{texts(at)} " * 100} for at in range(300)]
+    data = json.dumps({"count": 3, "results": rows})
+    assert len(data) > 4 << 20
+    (tmp_path / "in.json").write_text(data[: -len("]}")] + after, encoding="utf-8")
+    settings = {"input": {"max_rejects": 1.0}, "output": {"report": False}}
+    run_locally([str(tmp_path / "in.json")], str(tmp_path / "out"), build_config(settings, origin="test"))
+
+    assert len(pq.read_table(tmp_path / "out" / "documents")) == len(rows)
+    assert pq.read_table(tmp_path / "out" / "rejects")["reason"].to_pylist() == [reason] * bool(reason)
 
 
 def test_all_removed_is_an_empty_array_and_damage_costs_what_it_touches(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def decode_by_definition(raw: bytes, charset: str | None) -> Decoded | None:
 
 
 def is_utf8(raw: bytes) -> bool:
-    """Return whether bytes hold a character beyond ASCII in UTF-8, and nothing else but perhaps a cut one at the end."""
+    """Return whether bytes hold a character beyond ASCII in UTF-8, and else at most a cut one at the end."""
     try:
         return not raw.decode().isascii()
     except UnicodeDecodeError as error:

@@ -68,6 +68,8 @@ FILES: dict[bytes, Callable[[], bytes]] = {
     b"entities.xml": lambda: b'<!DOCTYPE r [<!ENTITY b "' + b"&a;" * 900 + b'">]><r><d>&b;</d></r>',
     b"deep.json": lambda: b'{"id": 1, "text": ' + b"[" * 90_000 + b"}\n" + LINE % (1, 1),
     b"array.json": lambda: b"[\n" + b",\n".join([LINE[:-1] % (70, 1), b'{"id": 71}', b"[[", LINE[:-1] % (72, 2)]),
+    b"list.json": lambda: b'{"data": [' + b", ".join([LINE[:-1] % (90, 1), b"[[", LINE % (91, 2)]) + b'], "a',
+    b"deep.data.json": lambda: b'{"data": ' * 90_000 + b'[{"text": "a b"}]',
     b"spread.json.gz": lambda: gzip.compress((LINE % (80, 1) + LINE % (81, 2)).replace(b", ", b",\n ")),
     b"deep.html": lambda: b"<p>a b c" + b"<b>" * 90_000,
     b"chats.parquet": chats,
