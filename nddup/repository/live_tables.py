@@ -5,6 +5,8 @@ inputs are gone. A batch stores at most `MOST_CHARACTERS` in all: a batch of a m
 of the default for each. No result depends on these texts.
 """
 
+from contextlib import ExitStack
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from nddup.embedded.collapse import name_nodes, order_documents, rank_ids
 from nddup.embedded.match import PairingOptions
 from nddup.embedded.workers import Workers
 from nddup.engines.duck import DuckEngine, DuckRun, MemoryRun
-from nddup.errors import OutputError
+from nddup.errors import OutputError, OutputExistsError
 from nddup.ground.arrays import Ragged
 from nddup.ground.columns import one_chunk
 from nddup.ground.metrics import (
@@ -48,6 +50,7 @@ from nddup.stages.families import list_families
 from nddup.stages.report_texts import list_shown
 from nddup.stages.stage import Unpaired, dependencies_of, metrics_of, settings_of
 from nddup.storage.local_folder import LocalFolder
+from nddup.storage.local_storage import local_path
 from nddup.tables import FAMILIES, KEEP, PAIRS, REJECTS, STORED_TEXTS
 from nddup.tables import RESULTS as RUN_RESULTS
 
@@ -237,17 +240,21 @@ def shown_texts(snapshot: Snapshot, tables: dict[str, pa.Table]) -> pa.Table:
 
 
 def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:
-    """Write the tables of a version as a finished run; return its metrics.
+    """Write the tables of a version as a finished run; return its metrics. After an error nothing is left.
 
     Raises:
         OutputError: if the folder holds anything, or cannot be written.
     """
     config = snapshot.identity.config
-    folder = LocalFolder(output)
+    folder = LocalFolder(output, advice="")
     repo = snapshot.repo.full_name()
     inputs = {"paths": [repo], "files": {}, "repository": repo, "version": snapshot.commit.version}
-    with folder:
-        folder.start(settings=settings_of(config), inputs=inputs)
+    with ExitStack() as failing, folder:
+        try:
+            folder.start(settings=settings_of(config), inputs=inputs)
+        except OutputExistsError:
+            raise OutputExistsError(f"--output {output}: exists already; give another folder") from None
+        failing.callback(rmtree, local_path(folder.path), ignore_errors=True)
         tables = live_tables(snapshot)
         tables |= {"rejects": REJECTS.arrow.empty_table(), "texts": shown_texts(snapshot, tables)}
         for name in (name for name in ORDER if name in tables):
@@ -260,6 +267,7 @@ def write_run(snapshot: Snapshot, output: str) -> dict[str, Any]:
         folder.finish(metrics)
         if config.output.report:
             report_run(DuckRun(folder.path, is_ours=True), folder)
+        failing.pop_all()
     return metrics
 
 

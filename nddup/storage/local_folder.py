@@ -32,6 +32,9 @@ FORMAT = ds.ParquetFileFormat(
 )
 """Parquet of which no column is held before it is decoded: half the memory that is touched, half the time."""
 
+RESUME = "; --resume goes on from here"
+"""Said after a failure to write a table of a run."""
+
 OnRows = Callable[[int, int], None]
 """Called with the number of rows written, and that of all rows."""
 
@@ -68,8 +71,10 @@ class MemoryTables:
 class LocalFolder(RunFolder):
     """A run's folder on this machine, its tables as Parquet."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, advice: str = RESUME) -> None:
+        """As `RunFolder`; `advice` is said after a failure to write a table."""
         super().__init__(LocalStorage(), path)
+        self._advice = advice
 
     @property
     def spool(self) -> str:
@@ -85,7 +90,7 @@ class LocalFolder(RunFolder):
 
     def write(self, name: str, table: pa.Table, *, on_rows_written: OnRows | None = None) -> None:
         """Write a table in place of an earlier one, in parts; it counts only once it is sealed."""
-        write_table(self.begin_table(name), name, table, on_rows_written)
+        write_table(self.begin_table(name), name, table, on_rows_written, advice=self._advice)
 
     def write_onto(
         self, name: str, table: pa.Table, before: "Before", *, on_rows_written: OnRows | None = None
@@ -99,7 +104,7 @@ class LocalFolder(RunFolder):
         """
         if before.run is not None:
             before.run.require_same(name)
-        write_table(self.begin_table(name), name, table, on_rows_written, before=before)
+        write_table(self.begin_table(name), name, table, on_rows_written, before=before, advice=self._advice)
 
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """Read a table of the folder, or some of its columns, in the declared types.
@@ -196,8 +201,14 @@ def write_tables(folder: Path, tables: Mapping[str, pa.Table]) -> None:
         pq.write_table(table, folder / name / "part-00000.zstd.parquet", compression="zstd")
 
 
-def write_table(
-    path: str, name: str, table: pa.Table, on_rows_written: OnRows | None = None, *, before: Before | None = None
+def write_table(  # noqa: PLR0913 - what is written, how it is told, and what a failure says
+    path: str,
+    name: str,
+    table: pa.Table,
+    on_rows_written: OnRows | None = None,
+    *,
+    before: Before | None = None,
+    advice: str = RESUME,
 ) -> None:
     """Write the table of this name as Parquet to a folder of this machine, in place of what is there.
 
@@ -205,6 +216,7 @@ def write_table(
         on_rows_written: called as they are written.
         before: whose files stand for its first rows where these are unchanged; the others have `ROWS` rows at most, so
             that a later table can begin with them.
+        advice: what a message of failure ends with.
 
     Raises:
         OutputError: if it cannot be written.
@@ -234,7 +246,7 @@ def write_table(
                     on_rows(min(low + ROWS - absent, len(table)), len(table))
     except OSError as error:  # Arrow's message names no file
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OutputError(f"{where}: cannot be written ({reason}); --resume goes on from here") from error
+        raise OutputError(f"{where}: cannot be written ({reason}){advice}") from error
 
 
 class Part(NamedTuple):

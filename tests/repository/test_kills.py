@@ -15,7 +15,7 @@ import pytest
 
 import nddup.repository
 from nddup.errors import OutputError
-from nddup.repository import write_versions
+from nddup.repository import live_tables, write_versions
 from nddup.repository.bucket_place import find_place
 from nddup.repository.close_components import tables_totals
 from nddup.repository.commits import LostRaceError, UnansweredCommitError, read_commit, versions_in
@@ -328,3 +328,33 @@ def test_the_files_of_a_batch_go_with_its_version(
     if not output.exists():
         repo.add(str(batch), output=str(output))
         assert (output / "batch.jsonl").read_bytes() == batch.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("place", "error"), [("write_table", OSError(28, "No space")), ("report", KeyboardInterrupt())]
+)
+def test_tables_that_cannot_be_written_leave_nothing(
+    tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: BaseException
+) -> None:
+    """`index tables` has no --resume: after a failure it leaves no folder, names no such option, and may run again."""
+    repo, output = nddup.repository.open(str(filled)), tmp_path / "out"
+
+    def fail(*_: object, **__: object) -> None:
+        assert output.exists()
+        raise error
+
+    with monkeypatch.context() as patched:
+        if place == "report":
+            patched.setattr(live_tables, "report_run", fail)
+        else:
+            patched.setattr("nddup.storage.local_folder.pq.ParquetWriter", fail)
+        with pytest.raises((OutputError, KeyboardInterrupt)) as told:
+            repo.write_tables(str(output))
+    assert "--resume" not in str(told.value)
+    assert not output.exists()
+
+    repo.write_tables(str(output))
+    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    with pytest.raises(OutputError, match=r"--output .*: exists already; give another folder$"):
+        repo.write_tables(str(output))
+    assert {path: path.read_bytes() for path in output.rglob("*") if path.is_file()} == before
