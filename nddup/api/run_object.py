@@ -173,17 +173,17 @@ class Run:
             raise ConfigError(f"sql: {taken[0]} is a table of the run; give yours another name")
         if self._frames is not None:
             return self._frames.frame(query, **tables)
-        given = {name: _as_arrow(name, table) for name, table in tables.items()}
+        given = {name: _as_arrow(f"sql: {name}", table) for name, table in tables.items()}
         try:
             kinds = [statement.type for statement in duckdb.extract_statements(query)]
             if kinds != [duckdb.StatementType.SELECT]:
                 raise ConfigError(f"sql: expected one SELECT, got {query!r}")
             return table_of("answer", self._ask.sql(query, **given))
         except duckdb.Error as error:
-            raise ConfigError(f"sql: {error}") from error
+            raise ConfigError(f"sql: {' '.join(str(error).split())}") from error
         except NddupError as error:
             if isinstance(error.__cause__, duckdb.ProgrammingError):
-                raise ConfigError(f"sql: {error.__cause__}") from error
+                raise ConfigError(f"sql: {' '.join(str(error.__cause__).split())}") from error
             raise
 
     def cluster(self, cluster_id: str) -> Cluster:
@@ -323,9 +323,15 @@ class Run:
             return read_columns_here(RunFolder(LocalStorage(), run.path), names)
 
         named = None if fixed is None else {str(doc_id): part for doc_id, part in fixed.items()}
-        rows = None if earlier is None else _as_arrow("earlier", earlier).select(["doc_id", "part"])
+        rows = None if earlier is None else _as_arrow("split: earlier", earlier)
         if rows is not None:
-            rows = rows.filter(rows["part"].is_valid()).cast(pa.schema({"doc_id": pa.string(), "part": pa.string()}))
+            if absent := sorted({"doc_id", "part"} - set(rows.column_names)):
+                raise ConfigError(f"split: earlier: no column {absent[0]}; there are {', '.join(rows.column_names)}")
+            rows = (
+                rows.select(["doc_id", "part"])
+                .filter(rows["part"].is_valid())
+                .cast(pa.schema({"doc_id": pa.string(), "part": pa.string()}))
+            )
         columns = (by,) if isinstance(by, str) else tuple(by)
         split_run(run, SplitAsked(read_parts(parts), seed, columns, named, rows), read_columns)
         split = run.sql("SELECT * FROM split ORDER BY doc_id")
@@ -443,14 +449,14 @@ def _counted(caller: str, n: int) -> int:
     return rows
 
 
-def _as_arrow(name: str, table: object) -> pa.Table:
+def _as_arrow(called: str, table: object) -> pa.Table:
     if isinstance(table, pa.Table):
         return table
     if hasattr(table, "iloc"):  # pandas
         return pa.Table.from_pandas(table, preserve_index=False)
     if hasattr(table, "__arrow_c_stream__"):  # Polars, RunTable, other libraries
         return pa.table(table)
-    raise ConfigError(f"sql: {name}: expected a table of Arrow, pandas or Polars, got {type(table).__name__}")
+    raise ConfigError(f"{called}: expected a table of Arrow, pandas or Polars, got {type(table).__name__}")
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:

@@ -51,6 +51,9 @@ TEXTS = (
 CHARACTERS = 1_000
 """Default number of characters of each document's text stored for reports."""
 
+CHOICES = {"mode": ("rebuild", "frozen"), "store": ("all", "kept")}
+"""The values of `mode` and `store`, the default first."""
+
 MOST_CHARACTERS = 1 << 28
 """Characters stored for a batch, all documents together."""
 
@@ -187,13 +190,19 @@ def new_identity(
     """Return the identity of a new repository; the arguments are those of `nddup.repository.create`.
 
     Raises:
-        ConfigError: for less than 0 characters of texts, or more than are stored for a batch.
+        ConfigError: for another mode or store, for a number that is none, for less than 0 characters of texts, or more
+            than are stored for a batch.
     """
-    least = config.pairs.threshold if lowest is None else lowest
-    characters = CHARACTERS if texts is None else texts
-    if not 0 <= characters <= MOST_CHARACTERS:
+    for name, value in (("mode", mode), ("store", store)):
+        if value not in CHOICES[name]:
+            raise ConfigError(f"--{name} {value}: expected {' or '.join(CHOICES[name])}")
+    least = plain_value(config.pairs.threshold if lowest is None else lowest)
+    if type(least) not in (int, float):
+        raise ConfigError(f"--lowest {lowest}: expected a number such as 0.6")
+    characters = plain_value(CHARACTERS if texts is None else texts)
+    if type(characters) is not int or not 0 <= characters <= MOST_CHARACTERS:
         raise ConfigError(f"--texts {texts}: expected 0 to {MOST_CHARACTERS:,} characters")
-    return Identity(config, mode, store, plain_value(least), characters)
+    return Identity(config, mode, store, least, characters)
 
 
 def share_of(value: float | Fraction) -> Fraction:

@@ -69,6 +69,8 @@ def read_given(inputs: Inputs, read: tuple[str, ...] = (), *, in_rows: bool = Fa
     Raises:
         ConfigError: if it is no table, or one of Spark, or has no column of ids or of texts.
     """
+    if isinstance(inputs, list | tuple) and not inputs:  # no rows, as for `find_duplicates`
+        inputs = {}
     if isinstance(inputs, Mapping):
         inputs = [{"id": name, "text": text} for name, text in inputs.items()] or NO_TEXTS
         read, in_rows = (), False  # texts by id have no other columns

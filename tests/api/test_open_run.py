@@ -124,6 +124,7 @@ def test_wrong_queries_are_refused(run: Run, query: str, said: str) -> None:
         run.sql(query)
 
     assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_question_that_is_none_harms_no_later_one(run: Run) -> None:
@@ -146,6 +147,12 @@ def test_parts_and_columns_of_a_split_as_they_come(run: Run) -> None:
     assert run.split([(0, "1/3"), (1, "2/3")], by="source").to_pylist() == expected  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"of nine decimals at most, such as a=.1 or a=1/3, got a=0.333"):
         run.split({"a": 1 / 3, "b": 2 / 3})
+    halves = {"a": 0.5, "b": 0.5}
+    assert len(run.split(halves, earlier=run.split(halves))) == len(run.documents)
+    with pytest.raises(ConfigError, match=r"^split: earlier: expected a table of Arrow, pandas or Polars, got str$"):
+        run.split(halves, earlier="out/split")
+    with pytest.raises(ConfigError, match=r"^split: earlier: no column doc_id; there are id, part$"):
+        run.split(halves, earlier=pa.table({"id": ["a"], "part": ["a"]}))
 
 
 QUERIES = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/howto/ask-a-run.md").read_text(encoding="utf-8"), re.DOTALL)

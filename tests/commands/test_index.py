@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,35 @@ def test_one_text_one_path_and_one_id_are_no_lists_of_characters(place: Path) ->
     for wrong in (b"bytes", [None], {"a": 1}):
         with pytest.raises(ConfigError, match=r"^query: expected texts as strings, got \w+ for \w+$"):
             repo.query(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"mode": "Frozen"}, "--mode Frozen: expected rebuild or frozen"),
+        ({"mode": None}, "--mode None: expected rebuild or frozen"),
+        ({"store": "keep"}, "--store keep: expected all or kept"),
+        ({"texts": 1.5}, "--texts 1.5: expected 0 to 268,435,456 characters"),
+        ({"texts": "many"}, "--texts many: expected 0 to 268,435,456 characters"),
+        ({"lowest": "low"}, "--lowest low: expected a number such as 0.6"),
+        ({"lowest": True}, "--lowest True: expected a number such as 0.6"),
+    ],
+)
+def test_what_a_program_gives_is_compared_as_the_options(tmp_path: Path, given: dict[str, Any], said: str) -> None:
+    """`create` in Python refuses what the command line refuses, and makes nothing."""
+    with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
+        nddup.repository.create(tmp_path / "made", **given)
+
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_batch_without_rows_changes_nothing(tmp_path: Path) -> None:
+    """An empty list has no rows, as for `find_duplicates`, and no columns; nothing is committed."""
+    for policy in ("longest", ["-score:number"]):
+        repo = nddup.repository.create(tmp_path / policy[0], keep={"policy": policy})
+        for nothing in (list[str](), (), dict[str, str]()):
+            assert repo.add(nothing).commit is None
+        assert repo.version == 1
 
 
 WRONG: list[tuple[list[str], str]] = [
