@@ -39,6 +39,7 @@ from nddup.reading.mail_parts import (
     join_lines,
     raw_of,
     signed_part,
+    take_bytes,
     take_files,
     unquote,
 )
@@ -81,6 +82,9 @@ _BOUNDARY = re.compile(
 
 MAX_DIVIDED = 20
 """Parts of a message that are divided at another boundary than they name: each costs a copy of what is in it."""
+
+_DOUBLED = re.compile(rb"[^\r\n]*+\r\r\n")
+"""A first line whose end was written twice as that of a text, as by FTP: all ends would be two lines."""
 
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _WORD = re.compile(
@@ -227,6 +231,8 @@ def read_message(message: bytes, *, made_up: str, policy: Sequence[str] = ()) ->
     message = message.lstrip(LEAD)
     if counted := COUNTED.match(message):
         message = message[counted.end() :][: int(counted[1])]
+    if _DOUBLED.match(message):
+        message = message.replace(b"\r\r\n", b"\n")
     if message.startswith(b"From "):
         message = _QUOTED_FROM.sub(rb"\1", message.partition(b"\n")[2])
     parsed = _parse(message)
@@ -524,6 +530,17 @@ def _add_leaf(part: Message, content: _Message) -> None:
         content.leave(data if is_binary else data.replace(b"\r\n", b"\n").rstrip(b"\n"), len(data))
         return
     content.read += 1
+    for piece in take_bytes(data):
+        if isinstance(piece, tuple):
+            _add_name(_decode_raw(piece[0].decode("ascii", "surrogateescape"), content), "", content)
+            content.leave(piece[1].replace(b"\r\n", b"\n"))
+        elif piece.strip() or piece == data:
+            _add_text(piece, part, content)
+
+
+def _add_text(data: bytes, part: Message, content: _Message) -> None:
+    """Add the bytes of a text, by what the header of its part says."""
+    kind = part.get_content_type()
     text = content.decode(data, _parameter(part, "charset", content))
     text = join_lines(text, _parameter(part, "format", content), _parameter(part, "delsp", content))
     for piece in take_files(text) if kind not in PAGE_TYPES else [text]:

@@ -29,7 +29,7 @@ _NUMBER = rb"-?\d{12,20}[ \t]*"
 """What stands for sender and date in collections of Usenet made from Google Groups."""
 
 _KNOWN = rb"(?:" + _SENDER + rb"[ \t]+)?" + _DATE + rb"|" + _NUMBER
-_FIELD_BEHIND = rb"\r?\n>?[!-9;-~]{1,100}[ \t]*:"
+_FIELD_BEHIND = rb"\r{0,2}\n>?[!-9;-~]{1,100}[ \t]*:"
 _PATCH = rb"[0-9a-f]{40,64} Mon Sep 17 00:00:00 2001"
 """The sender and date of a patch of git, which stands in messages as it is, unless a file holds nothing else."""
 

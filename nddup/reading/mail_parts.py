@@ -3,6 +3,7 @@
     part         --data_of-->     its bytes, of base64 or quoted-printable
     type, bytes  --is_text-->     whether it is read
     part, text   --join_lines-->  a flowed text, whose soft line breaks divide words
+    bytes        --take_bytes-->  those around files that stand in a text by yEnc, and these
     text         --take_files-->  the text around files that stand in it by uuencode, and these
     bytes        --signed_part--> the part in what is signed as a whole (S/MIME, opaque), or None
 
@@ -26,6 +27,10 @@ _SOFT_BREAK = re.compile(r"(?<!^--) \r?\n(?!>) ?", re.MULTILINE)
 
 _UUENCODED = re.compile(r"^begin [0-7]{3,4} ([^\n]{1,255})\n((?:[!-`][ -`]{0,85}\n)+)(?: ?\n)?end[ \t]*$", re.MULTILINE)
 """A file inside a text, as sent before MIME; a line of it has no lower case, and so none begins another."""
+
+_YENC = re.compile(rb"^=ybegin [^\r\n]{1,200}? name=([^\r\n]{1,255})\r?\n", re.MULTILINE)
+_YENC_END = re.compile(rb"^=yend [^\r\n]{1,200}\r?$\n?", re.MULTILINE)
+"""Lines before and after a file that Usenet sends as bytes of any value."""
 
 LINE: Final = 60
 """Letters of base64 that are more than a word, or words without blanks."""
@@ -166,6 +171,15 @@ class SentFile(NamedTuple):
 
     name: str
     data: bytes
+
+
+def take_bytes(data: bytes) -> list[bytes | tuple[bytes, bytes]]:
+    """Return the bytes of a text in pieces: what stands around files by yEnc, and name and bytes of these. Linear."""
+    pieces, at = list[bytes | tuple[bytes, bytes]](), 0
+    while (start := _YENC.search(data, at)) and (end := _YENC_END.search(data, start.end())):
+        pieces += [data[at : start.start()], (start[1], data[start.end() : end.start()])]
+        at = end.end()
+    return [*pieces, data[at:]]
 
 
 def take_files(text: str) -> list[str | SentFile]:
