@@ -331,10 +331,15 @@ def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is
         raise FormatError(
             f"cannot tell which key holds the text (seen: {', '.join(keys)}); set input.content and input.id"
         )
+    doc_id = declared.id or first_of(ID_NAMES, keys, filled)
+    if doc_id and not declared.content and (size := _rows_in_columns(row.get(doc_id), row.get(content[-1]))):
+        raise FormatError(
+            f"{doc_id} and {content[-1]} are lists of {size:,}: columns of a table; write an object a row"
+        )
     declared = replace(
         declared,
         record="",
-        id=declared.id or first_of(ID_NAMES, keys, filled),
+        id=doc_id,
         url=declared.url or first_of(URL_NAMES, keys, filled),
         content=content,
     )
@@ -428,6 +433,13 @@ def first_row(lines: list[str]) -> dict[str, object]:
         named = {first_of(names, _filled_in(fields)) for names in (ID_NAMES, URL_NAMES) if not first_of(names, filled)}
         whole = _completed(whole, {key: value for key, value in fields.items() if key in whole or key in named})
     return whole
+
+
+def _rows_in_columns(ids: object, texts: object) -> int:
+    """Return how many rows an object holds by columns, as tables are written as dictionaries; 0 if it is a record."""
+    sizes = {len(values) for values in (ids, texts) if isinstance(values, list)}
+    is_table = isinstance(ids, list) and isinstance(texts, list) and not is_chat(texts) and len(sizes) == 1
+    return max(sizes) if is_table and max(sizes) > 1 else 0
 
 
 def _are_joined(text: str) -> bool:

@@ -9,6 +9,7 @@ Any line that is not plain (`read_lines`) is odd, and read by `records.parse_jso
 reject, is decided there alone. Source: RFC 8259.
 """
 
+from codecs import BOM_UTF8
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -192,7 +193,7 @@ def find_blank(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.b
     starts = starts_of(ends)
     is_blank: NDArray[np.bool_] = data[starts] != OPEN
     for row in np.flatnonzero(is_blank).tolist():
-        is_blank[row] = not data[starts[row] : ends[row]].tobytes().strip(BLANKS)
+        is_blank[row] = not data[starts[row] : ends[row]].tobytes().removeprefix(BOM_UTF8).strip(BLANKS)
     return is_blank
 
 

@@ -15,6 +15,7 @@ then the record without its end tag. The first chunk also has the prolog; the la
 import html
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -67,7 +68,7 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
         The record; a reject `malformed`, `no content`, `bad base64` or `id too long`; None for a blank line. Never
         raises.
     """
-    if not chunk.strip(b" \t\r\n\0"):
+    if not chunk.removeprefix(BOM_UTF8).strip(b" \t\r\n\0"):
         return None
 
     start = excerpt(chunk, head.encoding)

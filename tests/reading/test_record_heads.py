@@ -106,6 +106,7 @@ def test_wrong_declaration_of_the_file() -> None:
         (b'<?xml version="1.0" encoding="nope"?><a/>', {}, FormatError, "input.charset"),
         (b'{"a": 1}', {}, FormatError, "input.content"),
         (b"<r><doc><id>1</id></doc></r>", {"content": "a[b"}, FormatError, "path"),
+        (b'{"id": [1, 2], "text": ["a", "b"], "x": 1}', {}, FormatError, "lists of 2"),
         (b"<ncx><p id='1'><content src='x'/></p><p id='2'/></ncx>", {}, FormatError, "input.record"),
         (b"<opml><body><outline text='a'/></body></opml>", {}, FormatError, "input.record"),
     ],

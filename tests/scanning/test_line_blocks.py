@@ -244,6 +244,19 @@ def test_other_lines_are_odd(line: str) -> None:
     assert not read.is_plain[0]
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b" \n"])
+@pytest.mark.parametrize("line", [b'{"id": "1", "text": "a"}', b'{"id": "1", "text": ["a"]}'])
+def test_a_line_that_holds_a_byte_order_mark_alone_is_blank(line: bytes, end: bytes, tmp_path: Path) -> None:
+    """Spark removes the mark, and no reader has a reject for it; in blocks and one by one."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + end + line + end)
+    head = read_head(path.read_bytes())
+    stored = StoredFile("a.jsonl", "", 1 << 20, partial(path.open, "rb"))
+
+    for lists in (read_files([stored], head, MAX_RECORD), [list(_found_in(stored, head, MAX_RECORD))]):
+        assert [(one.seq, one.record.doc_id) for records in lists for one in records] == [(0, "1")]
+
+
 def test_a_damaged_file_names_its_last_good_record(tmp_path: Path) -> None:
     """The rows of a compressed file that ends early are those of single records, the reject included."""
     lines = b"".join(b'{"id": "%d", "text": "one two %d"}\n' % (n, n * n) for n in range(2_000))
