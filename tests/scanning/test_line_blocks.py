@@ -251,7 +251,7 @@ def test_a_line_that_holds_a_byte_order_mark_alone_is_blank(line: bytes, end: by
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + end + line + end)
     head = read_head(path.read_bytes())
-    stored = StoredFile("a.jsonl", "", 1 << 20, partial(path.open, "rb"))
+    stored = StoredFile("a.jsonl", "", 1 << 20, partial(open_stored, str(path)))
 
     for lists in (read_files([stored], head, MAX_RECORD), [list(_found_in(stored, head, MAX_RECORD))]):
         assert [(one.seq, one.record.doc_id) for records in lists for one in records] == [(0, "1")]
