@@ -194,7 +194,8 @@ _WRITTEN_CDATA = re.compile(r"\s*<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
 _STRAY = re.compile(rb"&(?!(?:[A-Za-z]\w*+|#[0-9]++|#[xX][0-9a-fA-F]++);)")
 
 _NO_TAG = re.compile(rb"<(?=[\s0-9=<.,;)-])")
-"""As in `p < 0.05` or `<3`."""
+_NO_END = re.compile(rb"<(?![!?])(?=[^<>]*+<)")
+"""As in `p < 0.05` or `<3`; and, when these are repaired, as in `a<b` before another tag."""
 
 _NAMED = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*+);")
 
@@ -264,7 +265,7 @@ def repair(body: bytes) -> bytes:
         'a &amp; b &lt; 5 \ufffd &#65; \ufffd <![CDATA[& < &#1;]]>'
     """
     parts = _CDATA.split(_FORBIDDEN.sub(_UNKNOWN, body))
-    parts[::2] = [_NO_TAG.sub(b"&lt;", part) for part in parts[::2]]
+    parts[::2] = [_NO_END.sub(b"&lt;", _NO_TAG.sub(b"&lt;", part)) for part in parts[::2]]
     parts[::2] = [_REFERENCE.sub(_allowed, escape_ampersands(part)) if b"&" in part else part for part in parts[::2]]
     return b"".join(parts)
 

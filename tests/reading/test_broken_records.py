@@ -104,6 +104,7 @@ def test_cut_row_is_truncated() -> None:
         ("a&nbsp;b & c", "a\xa0b & c"),
         ("<![CDATA[a & b <x> &amp; </y>]]> & c", "a & b <x> &amp; </y> & c"),
         ("p < 0.05, <5 %, <= <<b>x</b> <![CDATA[< &lt;]]> <!-- a < b -->I <3 <", "p < 0.05, <5 %, <= <x < &lt; I <3 <"),
+        ("if a<b <!-- <c <d> --><i>e</i> f<g", "if a<b e f<g"),
         ("&#1103; & &#x44f;", "я & я"),
         ("a<!-- no -->b<?no?>", "ab"),
         ("a\x01b &#x1F; &#0; &#11;&#xFFFE;\ufffe\0 &#00065;", "a\ufffdb \ufffd \ufffd \ufffd\ufffd\ufffd\ufffd A"),
@@ -121,12 +122,20 @@ def test_references_and_stray_ampersands(body: str, text: str) -> None:
     assert result.fields == (text,)
 
 
+def test_a_stray_sign_in_an_attribute() -> None:
+    """As in rows that were written by hand; it costs neither the record nor its neighbours."""
+    rows = b'<posts><row Id="1" Body="a < b" /><row Id="2" Body="I <3 c" Title="t"/><row Id="3" Body="d"/></posts>'
+
+    assert [one.fields for one in records_of(rows)] == [("a < b",), ("t", "I <3 c"), ("d",)]
+
+
 @pytest.mark.parametrize(
     "body",
     [
         "<text>a",
         "<text>a</txt>",
-        "<text>a<b</text>",
+        "<text>a<b c>d</text>",
+        "<text>a</text",
         "<text x=1>a</text>",
         "<",
     ],
