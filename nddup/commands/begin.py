@@ -35,6 +35,9 @@ MOST_FOLDERS = 100
 """Maximum number of names of folders that are tried."""
 
 
+MOST_SLOTS = 100_000
+"""Greatest number of ids, bands or rows that is explained: that of sketch.size, the slots of a signature."""
+
 EXPLAIN_EPILOG = """three questions:
   nddup explain [--config FILE] [--set a.b=c]...
         the settings of a run: the error of an estimated resemblance, which
@@ -222,6 +225,9 @@ def execute_explain(options: argparse.Namespace) -> int:
         raise ConfigError("explain: either --config and --set, or --bands with --rows, or --support with --size")
     if asked and options.documents is not None:
         raise ConfigError("explain: --documents goes with the settings of a run, not with --bands or --support")
+    for name in sorted(asked):
+        if getattr(options, name) > MOST_SLOTS:
+            raise ConfigError(f"explain: --{name} {getattr(options, name)}: expected at most {MOST_SLOTS:,}")
     if "size" in asked and options.support > options.size:
         raise ConfigError(f"explain: --support {options.support} is more than --size {options.size}")
     with Steps("explain", 1) as steps:

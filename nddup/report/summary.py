@@ -223,7 +223,7 @@ def _document_notes(metrics: RunMetrics) -> list[str]:
         sentences.append("no record became a document; `nddup inspect INPUT` shows how each file is read")
     if metrics.empty_sketches:
         sentences.append(
-            f"{counted(metrics.empty_sketches, 'document')} without words to compare: in no pair; of equal contents"
+            f"{counted(metrics.empty_sketches, 'document')} without features to compare: in no pair; of equal contents"
             " one is kept"
         )
     if metrics.below_count:

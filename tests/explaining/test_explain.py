@@ -156,6 +156,8 @@ def test_a_figure_replaces_nothing(tmp_path: Path) -> None:
         (["--bands", "20"], "--bands with --rows"),
         (["--bands", "2", "--size", "5"], "got --bands, --size"),
         (["--support", "9", "--size", "4"], "more than --size 4"),
+        (["--support", "9", "--size", "100001"], "--size 100001: expected at most 100,000"),
+        (["--bands", "1" + 30 * "0", "--rows", "2"], "expected at most 100,000"),
         (["--bands", "2", "--rows", "2", "--set", "sketch.size=9"], "either"),
         (["--set", "pairs.measure=overlap", "--set", "pairs.threshold=300"], "more than sketch.size 200"),
         (["--png", "curve.jpg"], ".png"),
