@@ -144,3 +144,41 @@ def fingerprints_of(column: pa.ChunkedArray) -> NDArray[np.uint64]:
             raw = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
             parts.append(np.ascontiguousarray(raw).view(np.uint64).reshape(-1, WORDS))
     return np.concatenate(parts)
+
+
+def fields_in(schema: pa.Schema) -> list[str]:
+    """Return the names of the columns, each followed by those of the fields of its objects, as `meta.id`.
+
+    Example:
+        >>> fields_in(pa.schema({"id": pa.string(), "meta": pa.struct({"of": pa.struct({"a": pa.string()})})}))
+        ['id', 'meta', 'meta.of', 'meta.of.a']
+    """
+    return [name for at, column in enumerate(schema.names) for name in _names_of(column, schema.types[at])]
+
+
+def _names_of(name: str, kind: pa.DataType) -> list[str]:
+    inner = [kind.field(at) for at in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+    return [name, *(deeper for one in inner for deeper in _names_of(f"{name}.{one.name}", one.type))]
+
+
+def kind_of(schema: pa.Schema, name: str) -> pa.DataType:
+    """Return the type of a column, or of a field of its objects."""
+    if name in schema.names:
+        return schema.field(name).type
+    column, *path = path_of(schema.names, name)
+    kind = schema.field(column).type
+    for inner in path:
+        kind = kind.field(inner).type
+    return kind
+
+
+def path_of(columns: list[str], name: str) -> list[str]:
+    """Return the column of a field, then the names that lead to it."""
+    column = max((one for one in columns if name.startswith(f"{one}.")), key=len)
+    return [column, *name[len(column) + 1 :].split(".")]
+
+
+def field_of(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Return the values of a field of the objects in a column, null where there is no object."""
+    column, *path = path_of(batch.schema.names, name)
+    return pc.struct_field(batch.column(column), path)

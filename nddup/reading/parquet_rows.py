@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nddup.errors import first_line
-from nddup.ground.columns import in_utc
+from nddup.ground.columns import field_of, fields_in, in_utc, kind_of
 from nddup.reading.chats import LISTS, chats_of, holds_texts, left_of, texts_of, unread_parts
 from nddup.reading.formats import FileHead, Format, FormatError
 from nddup.reading.json_lines import PlainRecords, are_printable, non_empty
@@ -214,7 +214,8 @@ def format_of(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> Format:
         if name in given or holds_texts(kind) or not pa.types.is_nested(kind)
     ]
     is_text_there = bool(declared.content or text_fields(columns, chats, filled))
-    return table_format(declared, columns if is_text_there else schema.names, chats, filled)
+    inside = [name for name in fields_in(schema) if name in given and name not in schema.names]
+    return table_format(declared, [*(columns if is_text_there else schema.names), *inside], chats, filled)
 
 
 def _filled_in(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> list[str]:
@@ -240,18 +241,18 @@ def _choose_columns(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> tu
     """
     schema = file.schema_arrow
     declared = format_of(file, raw, declared)
-    policy = (name for name in declared.policy if name in schema.names and not _is_nested(schema, name))
+    policy = (name for name in declared.policy if name in fields_in(schema) and not _is_nested(schema, name))
     wanted = (declared.id, declared.url, *declared.content, *policy)
     names = list(dict.fromkeys(name for name in wanted if name))
     for name in names:
-        if _is_nested(schema, name) and not holds_texts(schema.field(name).type):
-            raise FormatError(f"column {name} holds {schema.field(name).type}, which is not text")
+        if _is_nested(schema, name) and not holds_texts(kind_of(schema, name)):
+            raise FormatError(f"column {name} holds {kind_of(schema, name)}, which is not text")
     return declared, names
 
 
 def _is_nested(schema: pa.Schema, name: str) -> bool:
     """Return whether a column holds lists or the like: a value of the keep policy is then missing, as in JSON."""
-    return bool(pa.types.is_nested(schema.field(name).type))
+    return bool(pa.types.is_nested(kind_of(schema, name)))
 
 
 def _read_group(
@@ -533,7 +534,7 @@ def _decode(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
     """Return these columns in this order, of types whose rows Arrow can take: no codes of a dictionary, no views."""
     columns = []
     for name in names:
-        column = batch.column(name)
+        column = batch.column(name) if name in batch.schema.names else field_of(batch, name)
         plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         columns.append(plain.cast(VIEWED.get(plain.type, plain.type)))
     return pa.RecordBatch.from_arrays(columns, names)

@@ -5,7 +5,7 @@ and order, row group by row group.
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import BinaryIO, NamedTuple
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nddup.errors import first_line
+from nddup.ground.columns import one_chunk, path_of
 from nddup.reading.chats import with_texts
 from nddup.reading.csv_rows import HEADER, Lines, column_names, dialect_of, meant, read_rows
 from nddup.reading.decoding import EACH_BYTE, take_marks
@@ -293,22 +294,36 @@ def _read_rows(
 
 
 def _with_new_values(taken: pa.Table, rows: list[Tags | NewValues | None], content: Names) -> pa.Table:
-    """Return rows with their new values in place of the old ones, in columns of strings or bytes."""
+    """Return rows with their new values in place of the old ones, in columns of strings or bytes, or their fields."""
     new = {at: iter(row.values) for at, row in enumerate(rows) if isinstance(row, NewValues)}
     for name in content if new else ():
-        place = taken.column_names.index(name)
-        kind = taken.schema.field(place).type
-        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-        column, is_changed = taken.column(place).to_pylist(), False
-        for at, values in new.items():
-            old = column[at]
-            if old is None or old != old or old in ("", b""):  # noqa: PLR0124 - NaN; what `make_record` leaves out
-                continue
-            value = with_texts(old, values) if isinstance(old, list) else next(values)
-            column[at], is_changed = old if value is None else value, is_changed or value is not None
-        if is_changed:
-            taken = taken.set_column(place, taken.schema.field(place), pa.array(column, plain).cast(kind))
+        column, *path = [name] if name in taken.column_names else path_of(taken.column_names, name)
+        place = taken.column_names.index(column)
+        values = one_chunk(taken.column(place)) if path else taken.column(place)
+        taken = taken.set_column(place, taken.schema.field(place), _changed(values, path, new))
     return taken
+
+
+def _changed(
+    column: pa.Array | pa.ChunkedArray, path: Names, new: Mapping[int, Iterator[Value | None]]
+) -> pa.Array | pa.ChunkedArray:
+    """Return a column with the next new value of each row that has one, in the field to which a path leads."""
+    kind = column.type
+    if path:
+        fields, at = column.flatten(), kind.get_field_index(path[0])
+        fields[at] = _changed(fields[at], path[1:], new)
+        declared = [kind.field(place) for place in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(fields, fields=declared, mask=column.is_null())
+
+    values, is_changed = column.to_pylist(), False
+    for row, texts in new.items():
+        old = values[row]
+        if old is None or old != old or old in ("", b""):  # noqa: PLR0124 - NaN; what `make_record` leaves out
+            continue
+        value = with_texts(old, texts) if isinstance(old, list) else next(texts)
+        values[row], is_changed = old if value is None else value, is_changed or value is not None
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.array(values, plain).cast(kind) if is_changed else column
 
 
 def _runs(batch: pa.RecordBatch, places: list[int], start: int) -> list[pa.RecordBatch]:

@@ -248,7 +248,9 @@ def fields_of(reader: PartReader, file: InputFile, head: FileHead) -> list[str]:
     kind = head.format.kind
     try:
         if head.format.files.is_columnar:
-            return [str(name) for name in _schema_of(reader, file).names]
+            from nddup.ground.columns import fields_in  # noqa: PLC0415 - only for Parquet
+
+            return fields_in(_schema_of(reader, file))
         expanded = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES)
         start = (as_lines(expanded, head.list_keys) if head.is_spread else expanded).decode(head.encoding, "replace")
         if kind == "jsonl":
