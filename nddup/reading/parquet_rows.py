@@ -215,7 +215,7 @@ def format_of(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> Format:
     ]
     is_text_there = bool(declared.content or text_fields(columns, chats, filled))
     inside = [name for name in fields_in(schema) if name in given and name not in schema.names]
-    return table_format(declared, [*(columns if is_text_there else schema.names), *inside], chats, filled)
+    return table_format(declared, [*columns, *inside] if is_text_there else fields_in(schema), chats, filled)
 
 
 def _filled_in(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> list[str]:

@@ -76,10 +76,14 @@ def test_a_passage_is_cut_out_of_a_field(tmp_path: Path) -> None:
 def test_what_is_no_text_or_missing_is_said(tmp_path: Path) -> None:
     """An object is no text, and a message lists the fields that there are."""
     _, source = write(tmp_path)
-    for content, message in (("row", "no records"), ("row.body", "row.text")):
+    for content, message in (
+        ("row", "no records"),
+        ("row.body", "row.text"),
+        (None, "there are meta, meta.id, .*row.text"),
+    ):
         settings = {"input": {"content": content}, "output": {"report": False}}
         with pytest.raises(NddupError, match=message):
-            run_locally([str(source)], str(tmp_path / content), build_config(settings, origin="test"))
+            run_locally([str(source)], str(tmp_path / str(content)), build_config(settings, origin="test"))
 
 
 def test_a_name_with_a_dot_comes_first() -> None:
