@@ -31,7 +31,7 @@ from nddup.reading.json_lines import PlainRecords, are_printable, non_empty
 from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Value, excerpt, make_record
 from nddup.reading.parquet_pages import Pages, measure_pages, most_rows
 from nddup.reading.streams import LINE_BYTES, PIECE
-from nddup.reading.xml_structure import FIRST_ROWS, is_filled, rivals, table_format, text_fields
+from nddup.reading.xml_structure import FIRST_ROWS, SOURCE, is_filled, rivals, table_format, text_fields
 
 ROWS = 4
 """Minimum number of rows decoded at a time; 1 if a dictionary is longer than ROWS_BYTES."""
@@ -213,9 +213,10 @@ def format_of(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> Format:
         for name, kind in zip(schema.names, schema.types, strict=True)
         if name in given or holds_texts(kind) or not pa.types.is_nested(kind)
     ]
+    inside = [name for name in fields_in(schema) if name not in schema.names]
+    columns += [name for name in inside if name in given or name.startswith(SOURCE)]
     is_text_there = bool(declared.content or text_fields(columns, chats, filled))
-    inside = [name for name in fields_in(schema) if name in given and name not in schema.names]
-    return table_format(declared, [*columns, *inside] if is_text_there else fields_in(schema), chats, filled)
+    return table_format(declared, columns if is_text_there else fields_in(schema), chats, filled)
 
 
 def _filled_in(file: pq.ParquetFile, raw: BinaryIO, declared: Format) -> list[str]:

@@ -42,6 +42,9 @@ DESCRIPTIONS = ("description", "abstract")
 DESCRIBED = ("article", "transcript")
 """Texts where a description stands beside them; alone, they may be records."""
 
+SOURCE: Final = "_source."
+"""What exports of Elasticsearch put before the fields of a document."""
+
 FIRST_ROWS: Final = 100
 """First rows of a table that show which of its columns hold something."""
 
@@ -290,8 +293,15 @@ def text_fields(fields: list[str], chats: Sequence[str] = (), filled: Sequence[s
     Example:
         >>> text_fields(["id", "text", "title"]), text_fields(["id", "title"]), text_fields(["messages"], ["messages"])
         (('title', 'text'), (), ('messages',))
+        >>> text_fields(["_id", "_source.user", "_source.body"])
+        ('_source.body',)
     """
     title, body = first_of(TITLE_NAMES, fields, filled), first_of(BODY_NAMES, fields, filled)
+    inner, inner_filled = (
+        [name.removeprefix(SOURCE) for name in names if name.startswith(SOURCE)] for names in (fields, filled)
+    )
+    if body is None and not chats and inner:
+        return tuple(SOURCE + name for name in text_fields(inner, (), inner_filled))
     chat = first_of(CHAT_NAMES, list(chats), [name for name in chats if name in filled])
     if body and body.lower() in DESCRIPTIONS:
         body = first_of(DESCRIBED, list(filled) or fields) or body

@@ -56,6 +56,23 @@ def test_the_tables_are_those_of_json(tmp_path: Path) -> None:
     assert kept[1][0] == ROWS[5]
 
 
+@pytest.mark.parametrize("kind", ["json", "parquet", "hits"])
+def test_what_elasticsearch_exports_names_its_fields(kind: str, tmp_path: Path) -> None:
+    """The text of a document is under `_source`, its id beside it: as lines, in a table, and in an answer."""
+    hits = [{"_index": "a", "_id": f"x{at}", "_source": {"title": "t", "body": f"a b {at}", "n": 1}} for at in range(3)]
+    source = tmp_path / f"in.{kind}"
+    if kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(hits), source)
+    elif kind == "hits":
+        source.write_text(json.dumps({"took": 1, "hits": {"total": 3, "hits": hits}}), encoding="utf-8")
+    else:
+        source.write_text("".join(json.dumps(hit) + "\n" for hit in hits), encoding="utf-8")
+    run_locally([str(source)], str(tmp_path / "run"), build_config({"output": {"report": False}}, origin="test"))
+
+    documents = pq.read_table(tmp_path / "run" / "documents").to_pylist()
+    assert sorted((row["doc_id"], row["n_tokens"]) for row in documents) == [("x0", 4), ("x1", 4), ("x2", 4)]
+
+
 def test_a_passage_is_cut_out_of_a_field(tmp_path: Path) -> None:
     """The other fields, and objects that are missing, stay."""
     _, source = write(tmp_path)
