@@ -1,12 +1,10 @@
 """The output of the commands on a repository: what they print, and the table of matches as a file."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from nddup.ground.shown import one_line
 from nddup.repository.bucket_place import find_place
@@ -15,7 +13,7 @@ from nddup.repository.identity import require_format
 from nddup.repository.query_stored import Ask
 from nddup.repository.segment_files import MATCHES
 from nddup.settings.load import read_stored
-from nddup.storage.local_storage import local_path, writing
+from nddup.storage.local_storage import written_apart
 
 if TYPE_CHECKING:
     from nddup.repository.write_versions import Written
@@ -121,10 +119,10 @@ def write_matches(tables: Sequence[pa.Table], ask: Ask, output: str | None) -> p
     """
     matches = tables[0] if len(tables) == 1 else _join(tables, ask)
     if output is not None:
-        folder = Path(local_path(output)) / "matches"
-        with writing(f"--output {output}"):
-            folder.mkdir(parents=True)
-            pq.write_table(matches, folder / "part-00000.zstd.parquet", compression="zstd")
+        from nddup.storage.local_folder import write_tables  # noqa: PLC0415 - most queries write nothing
+
+        with written_apart(output) as apart:
+            write_tables(apart, {"matches": matches})
     return matches
 
 
@@ -136,5 +134,6 @@ def _join(tables: Sequence[pa.Table], ask: Ask) -> pa.Table:
     for several in by_query.values():
         like = [row for row in several if row["doc_id"] is not None]
         like.sort(key=lambda row: (-float(str(row["resemblance"])), str(row["doc_id"]).encode()))
-        rows += like[: ask.top] or several[:1]
+        compared = [row for row in several if row["note"] is None]  # a sketch of another kind may be empty
+        rows += like[: ask.top] or (compared or several)[:1]
     return pa.Table.from_pylist(rows, MATCHES.arrow)

@@ -200,6 +200,40 @@ def test_the_bands_of_a_page(
     assert run("query", "pages", "new.html", "--also", "link", "--also", "./pages", "--bands", "60,70,80") == (0, shown)
 
 
+def test_a_query_that_one_repository_cannot_see_was_compared_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In whatever order repositories are named, a query has nothing to compare only if it has nothing for any."""
+    monkeypatch.chdir(tmp_path)
+    Path("asked.jsonl").write_text('{"id": "a", "text": "three words here"}\n{"id": "b", "text": ""}\n')
+    nddup.repository.create("whole")
+    nddup.repository.create("sampled", sketch={"kind": "mod-m", "modulus": 10**6})
+
+    for first, second in (("whole", "sampled"), ("sampled", "whole")):
+        assert main(["index", "query", first, "asked.jsonl", "--also", second]) == 0
+        assert capsys.readouterr().out == "a   no match\nb   nothing to compare\n"
+
+
+def test_matches_that_cannot_be_written_leave_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a full disk the output of a query is not there at all, and the command can be run again."""
+    monkeypatch.chdir(tmp_path)
+    nddup.repository.create("pages").add({"a": "a text of some words"})
+    Path("asked.txt").write_text("a text of some words")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pyarrow.parquet.write_table", fail)
+        assert main(["index", "query", "pages", "asked.txt", "--output", "found"]) == 2
+    assert "--output found: cannot be written (No space left on device)" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["asked.txt", "pages"]
+    assert main(["index", "query", "pages", "asked.txt", "--output", "found"]) == 0
+    assert Path("found/matches").is_dir()
+
+
 def test_what_a_program_gives_in_other_types(tmp_path: Path) -> None:
     """Numbers are ids, half a surrogate is one lost character; the names of a table are no texts."""
     repo = nddup.repository.create(str(tmp_path / "repo"), lowest=np.float64(0.6))
