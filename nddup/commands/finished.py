@@ -498,12 +498,13 @@ def _diff_runs(options: argparse.Namespace) -> "tuple[str, str, Difference]":
 def _diff_versions(options: argparse.Namespace) -> "tuple[str, str, Difference]":
     import nddup.repository  # noqa: PLC0415
     from nddup.diffing.diff_tables import diff_finished, write_diff  # noqa: PLC0415
+    from nddup.scanning.input_files import is_of_this_machine  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage, require_new  # noqa: PLC0415
 
     [repo] = options.runs
     first, last = read_versions(options.versions)
     if options.output is not None:
-        require_new(LocalStorage(), (), options.output)
+        require_new(LocalStorage(), filter(is_of_this_machine, [repo]), options.output)
     before, after = (nddup.repository.open(repo, version).open_run() for version in (first, last))
     difference = diff_finished(before, after)
     names = f"{repo} version {first}", f"{repo} version {last}"

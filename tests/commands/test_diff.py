@@ -103,6 +103,8 @@ def test_two_versions_of_a_repository(capsys: pytest.CaptureFixture[str]) -> Non
     assert "pairs: 1 won, 1 lost" in capsys.readouterr().out
     changes = {row["doc_id"]: row["change"] for row in pq.read_table("diff/changes").to_pylist()}
     assert (changes["b"], changes["d"]) == ("text", "added")
+    assert main(["diff", "repo", "--versions", "2..3", "--output", "repo/diff"]) == 2
+    assert sorted(path.name for path in Path("repo").iterdir()) == ["commits", "segments"]
 
 
 @pytest.mark.parametrize(
