@@ -20,9 +20,9 @@ STEPS = 3
 
 EPILOG = """input: each line of FILE is a transaction, its items separated by blanks. Items
 are any words. An item repeated on a line counts once; empty lines are skipped;
-gzip, bz2, zstd and xz are detected. For near-duplicates an item is a document, and a line lists
-the documents that share one feature. A maximal set is then a cluster, and its
-support is the number of features that all its documents share.
+gzip, bz2, zstd and xz are detected. For near-duplicates an item is a document,
+and a line lists the documents that share one feature. A maximal set is then a
+cluster, and its support is the number of features that all its documents share.
 
 output: one set a line, its items followed by its support, the number of lines
 that hold all of them
