@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from nddup.ground.kernels import Written, compiled
 from nddup.reading.json_lines import BACKSLASH, CLOSE, CLOSE_LIST, COMMA, OPEN, OPEN_LIST, QUOTE, RETURN, SPACE, TAB
 from nddup.reading.streams import PIECE, StoppedError, Stream
+from nddup.reading.xml_structure import text_fields
 
 FEED: Final = ord("\n")
 
@@ -114,7 +115,8 @@ class LinedStream:
 
         Raises:
             StoppedError: as the stream does; `damaged`, if the array is missing, or, at its end, if that is inside an
-                object or an array, or if other values follow; `too large`, if too much follows the array.
+                object or an array, or if other values follow; `too large`, if too much follows the array; `malformed`,
+                if another array in the object holds texts.
         """
         data = self._stream.read(size)
         if self._keys and not self.before:
@@ -147,10 +149,17 @@ class LinedStream:
     def _require_end(self) -> None:
         if len(self._after) > LONGEST_START:
             raise StoppedError("too large", f"more than {LONGEST_START:,} bytes follow the array of records")
+        around = self.before + b"[]" + self._after
+        text = around.decode("latin-1")
         try:
-            _VALUES.decode((self.before + b"[]" + self._after).decode("latin-1").removeprefix("\xef\xbb\xbf"))
+            _VALUES.decode(text.removeprefix("\xef\xbb\xbf"))
         except (ValueError, RecursionError) as error:
             raise StoppedError("damaged", f"after the array of records: {error}") from error
+        for keys, at in find_lists(around):
+            others, _ = _VALUES.raw_decode(text, at)
+            if others and isinstance(others[0], dict) and text_fields(list(others[0])):
+                names = ".".join(keys), ".".join(self._keys)
+                raise StoppedError("malformed", f"the records at {names[0]} are not read, only those at {names[1]}")
 
     def _line(self, data: bytes) -> bytes:
         lines, end = _lined(data, self._state)

@@ -188,6 +188,8 @@ def test_lines_with_arrays_are_no_array() -> None:
         ("], ", "damaged"),
         ("]} {}", "damaged"),
         ("]", "damaged"),
+        ('], "posts": [{"body": "a"}]}', "malformed"),
+        ('], "pages": [{"number": 1}], "data": []}', ""),
         (f'], "a": "{"b" * (1 << 20)}"}}', "too large"),
     ],
 )
