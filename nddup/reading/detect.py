@@ -51,6 +51,9 @@ TITLE_KEYS = "|".join(name for name in TITLE_NAMES if name not in ("@title", "ti
 _TWEET, _TWEET_TEXT = {"id_str", "truncated", "text"}, "extended_tweet.full_text|text"
 """The keys of what the first interface of Twitter streamed, and its text: `text` alone is cut at 140 characters."""
 
+MOST_LISTS = 8
+"""Maximum number of arrays in one object of JSON that are looked at for records: each costs a pass over the head."""
+
 MOST_LINES = 20
 """Lines of JSON after the first with a text that show whether what it lacks is empty in all."""
 
@@ -376,7 +379,8 @@ def _first_of_json(
     if _is_listed(text) or (body and not is_described) or first_of(ID_NAMES, _filled_in(row)):
         return row, is_spread, ()
 
-    lists = [(_first_in(head, keys, encoding), True, keys) for keys, _ in find_lists(head)]
+    paths = islice(dict.fromkeys(keys for keys, _ in find_lists(head)), MOST_LISTS)
+    lists = [(_first_in(head, keys, encoding), True, keys) for keys in paths]
     for one in lists:
         inner = _body_of(one[0], declared)
         if inner and not (is_described and inner.lower() in DESCRIPTIONS):
