@@ -1,4 +1,4 @@
-"""Conversion of Arrow columns to arrays and back, in chunks where Arrow's 32-bit offsets require it."""
+"""Conversion of Arrow columns to arrays and back, in chunks where Arrow's 32-bit offsets require it; fields."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -162,7 +162,7 @@ def _names_of(name: str, kind: pa.DataType) -> list[str]:
 
 
 def kind_of(schema: pa.Schema, name: str) -> pa.DataType:
-    """Return the type of a column, or of a field of its objects."""
+    """Return the type of a column, or of a field of its objects; KeyError where `fields_in` does not list the name."""
     if name in schema.names:
         return schema.field(name).type
     column, *path = path_of(schema.names, name)
@@ -173,12 +173,12 @@ def kind_of(schema: pa.Schema, name: str) -> pa.DataType:
 
 
 def path_of(columns: list[str], name: str) -> list[str]:
-    """Return the column of a field, then the names that lead to it."""
+    """Return the column of a field, then the names that lead to it; ValueError where no column begins the name."""
     column = max((one for one in columns if name.startswith(f"{one}.")), key=len)
     return [column, *name[len(column) + 1 :].split(".")]
 
 
 def field_of(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Return the values of a field of the objects in a column, null where there is no object."""
+    """Return the values of a field that `fields_in` lists but that is no column; null where there is no object."""
     column, *path = path_of(batch.schema.names, name)
     return pc.struct_field(batch.column(column), path)

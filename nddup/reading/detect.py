@@ -66,6 +66,7 @@ _EXTRACTED_PARTS: dict[str, object] = {"record": "doc", "id": "@id", "url": "@ur
 
 _BLANKS = " \t\r\ufeff"
 _OBJECTS = json.JSONDecoder(strict=False)
+_ROWS = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)  # `json.loads` would make one for each line
 _JOINED = re.compile(r"\}[ \t]*+[{,]")
 """What may stand behind an object on its line: another one, or a comma. It may also stand in an object."""
 
@@ -465,7 +466,7 @@ def _completed(row: Mapping[str, object], other: Mapping[str, object]) -> dict[s
 def _rows_of(lines: list[str]) -> Iterator[dict[str, object]]:
     for line in lines:
         try:
-            row = json.loads(line, parse_int=str, parse_float=str, strict=False)
+            row = _ROWS.decode(line) if "{" in line else None
         except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):

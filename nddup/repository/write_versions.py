@@ -184,10 +184,8 @@ class Delta:
 
     def __init__(self, batch: Batch, rewriter: Rewriter, output: str, workers: Workers) -> None:
         """As `write_delta`."""
-        self._write, self._output = (
-            partial(write_delta, batch, rewriter=rewriter, output=output, workers=workers),
-            output,
-        )
+        self._write = partial(write_delta, batch, rewriter=rewriter, output=output, workers=workers)
+        self._output = output
         self._is_written = False
 
     def write(self, changes: pa.Table) -> None:

@@ -13,7 +13,7 @@ from nddup.matching.preference import Order, read_columns, read_glob, read_order
 from nddup.mining.modes import MODES
 from nddup.reading.formats import FORMATS
 from nddup.settings.kept_columns import Schedule, require_table
-from nddup.settings.sections import AgainstConfig, PassagesConfig, Section, ShingleConfig, TokensConfig, require_path
+from nddup.settings.sections import AgainstConfig, FilePath, PassagesConfig, Section, ShingleConfig, TokensConfig
 from nddup.sketching.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -65,17 +65,12 @@ class KeepConfig(Section):
         description="most share of its distinct shingles that a removed document may lose: one of which every kept"
         " near-duplicate before it lacks more is kept. 0: nothing is lost. Needs pairs.confirm resemblance",
     )
-    force: str | None = Field(
+    force: FilePath = Field(
         None, description="a file of lines `doc_id, kept` or `doc_id, removed`, which come before the policy"
     )
     all_known: bool = Field(
         default=False, description="an id of keep.force that is no document stops the run (`--all-known`)"
     )
-
-    @field_validator("force")
-    @classmethod
-    def _is_path(cls, value: str | None) -> str | None:
-        return require_path(value)
 
     @field_validator("max_lost")
     @classmethod
@@ -176,7 +171,7 @@ class OutputConfig(Section):
     report: bool = Field(
         default=True, description="write report/index.html, a page that shows the run; without it no text is stored"
     )
-    names_from: str | None = Field(
+    names_from: FilePath = Field(
         None,
         description="folder of an earlier run, or REPO@N, a version of a repository: families that share most documents"
         " with one of it have its name in the table `names`, and the report begins with what is new (`--names-from`)",
@@ -194,11 +189,6 @@ class OutputConfig(Section):
     texts_read: int | str = Field(
         4 << 30, description="most stored bytes of the input files that are read again for these texts"
     )
-
-    @field_validator("names_from")
-    @classmethod
-    def _is_path(cls, value: str | None) -> str | None:
-        return require_path(value)
 
     @field_validator("texts_read")
     @classmethod
@@ -390,15 +380,10 @@ class LexiconConfig(Section):
     stop_words: bool = Field(default=True, description="leave out articles, prepositions, pronouns and the like")
     low: float = Field(0.00001, ge=0, le=1, description="lowest frequency of a word, relative to the commonest word's")
     high: float = Field(0.5, gt=0, le=1, description="highest frequency, likewise; commoner words tell too little")
-    saved: str | None = Field(None, description="folder of a run whose lexicon is used: its sketches are comparable")
+    saved: FilePath = Field(None, description="folder of a run whose lexicon is used: its sketches are comparable")
     copies: int = Field(10, ge=0, le=1000, description="i-match: number of randomised lexicons besides the whole one")
     left_out: float = Field(0.3, gt=0, lt=1, description="i-match: share of the words missing in a randomised lexicon")
     letters: int = Field(3, ge=1, le=9, description="keywords: how many first letters of a word make its number")
-
-    @field_validator("saved")
-    @classmethod
-    def _is_path(cls, value: str | None) -> str | None:
-        return require_path(value)
 
     @field_validator("languages")
     @classmethod

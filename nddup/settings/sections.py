@@ -2,9 +2,9 @@
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from nddup.sketching.respelling import IGNORED, in_order
 
@@ -35,11 +35,15 @@ def plain_value(given: Any) -> Any:  # noqa: ANN401 - whatever a program gives
     return plain_value(given.tolist()) if getattr(given, "ndim", None) == 1 and hasattr(given, "tolist") else given
 
 
-def require_path(value: str | None) -> str | None:
+def _require_path(value: str | None) -> str | None:
     """Return the path of a setting, None for none. ValueError: it is empty, or no file can have such a name."""
     if value is not None and (not value or "\0" in value):
         raise ValueError(f"expected a path, or null for none, got {value!r}")
     return value
+
+
+FilePath: TypeAlias = Annotated[str | None, AfterValidator(_require_path)]
+"""A path, or null for none."""
 
 
 class Section(BaseModel):

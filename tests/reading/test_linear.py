@@ -6,6 +6,7 @@
 import io
 import re
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -45,6 +46,11 @@ def times(fragment: bytes, size: int = SIZE) -> bytes:
     return fragment * (size // len(fragment))
 
 
+def spellings(word: bytes) -> list[bytes]:
+    """Return a word with each choice of large and small letters."""
+    return [bytes(letters) for letters in product(*zip(word.lower(), word.upper(), strict=True))]
+
+
 def join_lines(data: bytes) -> object:
     """Return the lines of a stream that gives five bytes at a time."""
     return list(lines_of(data[at : at + 5] for at in range(0, len(data), 5)))
@@ -68,6 +74,11 @@ FAMILIES: dict[str, tuple[Callable[[bytes], object], bytes]] = {
         b"<r " + b" ".join(b"xmlns:p%d='u'" % i for i in range(SIZE // 40)) + b">"
         + b"".join(b"<doc><id>%d</id><p5:text>a</p5:text></doc>" % i for i in range(SIZE // 80)) + b"</r>",
     ),
+    "arrays in one object": (read_head, b"{" + times(b'"data": [{}], ') + b'"x": 1}'),
+    "arrays under many spellings of a key": (
+        read_head, b"{" + b"".join(b'"%s": [{}], ' % spelling for spelling in spellings(b"documents")) * 20 + b'"x": 1}'
+    ),
+    "arrays in objects in one object": (read_head, b"{" + times(b'"response": {"docs": [{}]}, ') + b'"x": 1}'),
     "blanks behind encoding": (read_head, b"<?xml encoding" + times(b" ", 1_000) + b"<r>"),
     "starts of WARC records": (lambda data: read_as("warc", data), times(b"\nWARC/")),
     "headers of WARC without returns": (
