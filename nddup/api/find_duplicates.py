@@ -1,6 +1,6 @@
 """Near-duplicates among the rows of a table: a Spark DataFrame on Spark; any other table in this process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from nddup.embedded.given_tables import (
     not_text,
     to_arrow,
     wanted_columns,
+    with_fields,
 )
 from nddup.embedded.memory import Memory
 from nddup.embedded.read_records import number_texts
@@ -86,7 +87,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
             Face, a relation of DuckDB, a RecordBatchReader) or by the interchange protocol (`__dataframe__`).
         id: name of the column of ids, of pandas also of the index. They are compared as text: their exact value, with
             all blanks. Null and repeated ids go to `rejects`. None: the column `id` if there is one; else each row has
-            its number, from 0, as its id.
+            its number, from 0, as its id. Fields of objects are named with dots, here and below: `row.text`.
         text: name of the column of texts: strings, lists of strings, or chats (lists of `{role, content}`). None: a
             title and a text by their usual names, as in files (`title`; `content`, `text`, `body`, …, `messages`). What
             `html` is called holds markup. Rows with nothing in them go to `rejects`.
@@ -140,6 +141,7 @@ def find_duplicates(  # noqa: PLR0913 - the sections of the configuration, so th
         df = pa.table({name: pa.nulls(0, pa.string()) for name in (id or "id", text or "text", *config.keep.read)})
     with named("find_duplicates"):
         df = as_table(df, partial(wanted_columns, id=id, text=text, read=config.keep.read))
+        df = (_with_fields_on_spark if hasattr(df, "sparkSession") else with_fields)(df, (id, text, *config.keep.read))
         look = Look(_holds_on_spark, _filled_on_spark) if hasattr(df, "sparkSession") else None
         columns = choose_columns(df, id, text, config.keep.read, look=look)
     if config.input.markup == "auto" and MARKUP_NAME.fullmatch(str(columns.text)):  # as in files
@@ -205,6 +207,12 @@ def _require_for_tables(config: Config, *, is_on_spark: bool) -> None:
         raise ConfigError("find_duplicates: input.limit: give the first rows of the table")
     if is_on_spark and config.keep.order.is_of_rows:
         raise ConfigError("find_duplicates: keep.policy first: rows on Spark have no order; name a column, or first-id")
+
+
+def _with_fields_on_spark(df: GivenTable, wanted: Iterable[str | None]) -> GivenTable:
+    from nddup.spark.run import with_fields  # noqa: PLC0415 - Spark is loaded for its own tables only
+
+    return with_fields(df, wanted)
 
 
 def _holds_on_spark(df: GivenTable, name: str, *, only_chats: bool = False) -> bool:

@@ -1,6 +1,7 @@
 """Tables that a caller gives: which of their columns are the id, the title and the text, and these as Arrow strings.
 
     as_table         any table        -> one of Spark, pandas, Polars or Arrow
+    with_fields      table, names     -> the table with columns for the fields of objects that are named, as `row.text`
     choose_columns   a table          -> its columns that are read, by the rule of files
     to_arrow         table, columns   -> id, title, text, turns
 
@@ -136,9 +137,79 @@ def _of_stream(given: GivenTable, wanted: Callable[[list[str]], list[str]]) -> p
 def wanted_columns(names: list[str], *, id: str | None, text: str | None, read: tuple[str, ...] = ()) -> list[str]:  # noqa: A002
     """Return the columns that may be read; all, for the message, if the text column is not among them."""
     usual = {*TITLE_NAMES, *BODY_NAMES, *DESCRIBED, *CHAT_NAMES}
-    texts = [text] if text is not None else [name for name in names if name.lower() in usual]
-    columns = [name for name in dict.fromkeys(["id" if id is None else id, *texts, *read]) if names.count(name) == 1]
+    texts = [column_of(names, text)] if text is not None else [name for name in names if name.lower() in usual]
+    others = [column_of(names, name) for name in ("id" if id is None else id, *read)]
+    columns = [name for name in dict.fromkeys([*others, *texts]) if names.count(name) == 1]
     return columns if set(texts) & set(columns) else names
+
+
+def column_of(names: Sequence[str], name: str) -> str:
+    """Return the column that a name stands for: `row` for `row.text` where no column is called that."""
+    column = name
+    while column not in names:
+        column, dot, _ = str(column).rpartition(".")
+        if not dot:
+            return name
+    return column
+
+
+def with_fields(df: GivenTable, wanted: Iterable[str | None]) -> GivenTable:
+    """Return a table with a column for each field of objects in a column that is named with dots; null stays null.
+
+    Names that are no field are left to `choose_columns`, which refuses them.
+
+    Args:
+        df: a table as of `as_table`, but of Spark.
+        wanted: names, such as `row.text`; those of columns change nothing.
+    """
+    names = _names_of(df)
+    for name in dict.fromkeys(wanted):
+        column = name if name is None else column_of(names, name)
+        if name == column or column is None or names.count(column) != 1:
+            continue
+        path = str(name)[len(column) + 1 :]
+        if isinstance(df, Rows) or hasattr(df, "iloc"):
+            fields = [list(_inside(cell, path)) for cell in _values(df, column)]
+            if not any(fields):
+                continue
+            inner = [next(iter(values), None) for values in fields]
+            if isinstance(df, Rows):
+                rows = [{**row, name: value} for row, value in zip(df.rows, inner, strict=True)]
+                df = Rows(rows, [*df.columns, str(name)])
+            else:
+                df = df.copy(deep=False)
+                df[name] = import_module("pandas").Series(inner, index=df.index, dtype=object)
+            continue
+        field = _field_of(df[column] if isinstance(df, pa.Table) else df.select(column).to_arrow().column(0), path)
+        if field is not None and isinstance(df, pa.Table):
+            df = df.append_column(name, field)
+        elif field is not None:
+            df = df.with_columns(import_module("polars").from_arrow(field).alias(name))
+    return df
+
+
+def _names_of(df: GivenTable) -> list[str]:
+    return list(df.column_names if isinstance(df, pa.Table) else df.columns)
+
+
+def _inside(cell: object, path: str) -> Iterator[object]:
+    """Yield the value of a field of an object, also of one inside it, if it is there."""
+    if isinstance(cell, Mapping):
+        first = column_of(list(cell), path)
+        if first in cell:
+            yield from [cell[first]] if first == path else _inside(cell[first], path[len(first) + 1 :])
+
+
+def _field_of(column: pa.ChunkedArray, path: str) -> pa.ChunkedArray | None:
+    """Do as `_inside` for a column of Arrow; None where its objects have no such field."""
+    if not pa.types.is_struct(column.type):
+        return None
+    names = column.type.names
+    first = column_of(names, path)
+    if names.count(first) != 1:
+        return None
+    inner = pc.struct_field(column, [names.index(first)])
+    return inner if first == path else _field_of(inner, path[len(first) + 1 :])
 
 
 def choose_columns(  # noqa: PLR0913 - what a caller may say of a table
@@ -164,7 +235,7 @@ def choose_columns(  # noqa: PLR0913 - what a caller may say of a table
         ConfigError: for one that does not exist, or twice, or if no column looks like the text.
     """
     look = look or Look(holds_lists, _filled_in)
-    names = list(df.column_names if isinstance(df, pa.Table) else df.columns)
+    names = _names_of(df)
     id = "id" if id is None and "id" in names else id  # noqa: A001
     usual = [str(name) for name in names]
     chats = [name for name in usual if name.lower() in CHAT_NAMES and look.holds(df, name, only_chats=True)]

@@ -3,7 +3,7 @@
 `SparkJob` and `SketchedOnSpark` give the `steps` as a run takes them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from nddup.embedded.given_tables import column_of
 from nddup.engines.duck import DuckEngine, DuckRun
 from nddup.engines.engine import Engine, EngineTable, FinishedRun
 from nddup.errors import NddupError, is_full, reason_of
@@ -216,6 +217,31 @@ def find_on_spark(
         job = meanwhile.enter_context(closing(SparkJob(spark, config, store, shown, forced=forced)))
         tables = find_clusters(job, number_texts(df, **columns).select(*TEXTS.names))
     return dict(tables.tables), metrics_of(config, tables.stages, tables.unpaired, is_on_spark=True), made.free
+
+
+def with_fields(df: DataFrame, wanted: Iterable[str | None]) -> DataFrame:
+    """Do as `nddup.embedded.given_tables.with_fields` for a DataFrame of Spark. Lazy."""
+    numbered = df.toDF(*(f"column{at}" for at in range(len(df.columns))))
+    added = list[Column]()
+    for name in dict.fromkeys(wanted):
+        at = None if name is None else column_of(df.columns, name)
+        if name is None or at is None or name == at or df.columns.count(at) != 1:
+            continue
+        place = df.columns.index(at)
+        field = _field_of(F.col(f"column{place}"), df.schema.fields[place].dataType, name[len(at) + 1 :])
+        added += [] if field is None else [field.alias(name)]
+    if not added:
+        return df
+    return numbered.select(*(F.col(f"column{at}").alias(name) for at, name in enumerate(df.columns)), *added)
+
+
+def _field_of(column: Column, kind: T.DataType, path: str) -> Column | None:
+    names = kind.names if isinstance(kind, T.StructType) else []
+    first = column_of(names, path)
+    if names.count(first) != 1 or not isinstance(kind, T.StructType):
+        return None
+    inner = column.getField(first)
+    return inner if first == path else _field_of(inner, kind[first].dataType, path[len(first) + 1 :])
 
 
 def with_ids_of(tables: Mapping[str, DataFrame], kind: T.DataType) -> dict[str, DataFrame]:

@@ -133,7 +133,7 @@ def number_texts(
     rows = placed.select(
         spelled[df.columns.index(id)].alias("doc_id"),
         nothing.alias("url"),
-        (F.col(f"column{df.columns.index(title)}").cast("string") if title else nothing).alias("title"),
+        (spelled[df.columns.index(title)] if title else nothing).alias("title"),
         (nothing if is_list else column.cast("string")).alias("text"),
         (F.to_json(column, {"ignoreNullFields": "false"}) if is_list else nothing).alias("turns"),
         policy.alias("policy"),

@@ -1,6 +1,7 @@
 """Columns given to find_duplicates: any bytes are a document or a reject, and what is no text is refused in a line."""
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,7 @@ def test_floats_and_times_are_named_alike_on_both_engines(spark: SparkSession) -
         "plain": pa.array(times, pa.timestamp("us")),
         "number": pa.array([1.0, 2.5, 1e15]),
         "short": pa.array([float("nan"), 0.1, 16777216.0], pa.float32()),
+        "title": pa.array([2e7, 0.1, 1e15]),
         **dict(zip("abcdefg", (pa.array(ODD_FLOATS[at : at + 3]) for at in range(0, 21, 3)), strict=True)),
     }
     table = pa.table(columns | {"text": TEXTS})
@@ -302,7 +304,7 @@ def test_floats_and_times_are_named_alike_on_both_engines(spark: SparkSession) -
                 frame, id="when", keep={"policy": ["plain", "number", "short", *"abcdefg"]}, progress=False
             )
             rows = run.documents if isinstance(run.documents, pa.Table) else run.documents.toArrow()
-            found.append(sorted(map(str, rows.select(["doc_id", "policy"]).to_pylist())))
+            found.append(sorted(map(str, rows.select(["doc_id", "policy", "content_fingerprint"]).to_pylist())))
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
     assert found[0] == found[1]
@@ -408,3 +410,49 @@ def test_of_lists_with_one_id_both_engines_take_the_same(spark: SparkSession) ->
 
     half = nddup.find_duplicates([{"id": "x", "text": ["a \ud800 b"]}], progress=False)
     assert half.documents["unread_bytes"].to_pylist() == [1]
+
+
+OBJECTS: list[dict[str, Any]] = [
+    {"a": {"key": 7, "in": {"text": TEXTS[0]}, "x.y": 3.0}},
+    {"a": {"key": 8, "in": {"text": TEXTS[1]}, "x.y": 9.5}},
+    {"a": {"key": 9, "in": None, "x.y": None}},
+    {"a": None},
+]
+LIBRARIES: dict[str, Callable[[pa.Table], Any]] = {
+    "arrow": lambda table: table,
+    "stream": lambda table: table.to_reader(),
+    "polars": pl.DataFrame,
+    "lazy": lambda table: pl.DataFrame(table).lazy(),
+    "dictionaries": lambda table: table.to_pylist(),
+    "pandas": lambda table: pd.DataFrame(table.to_pylist()),
+    "pandas of arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "spark": lambda table: SparkSession.active().createDataFrame(table),
+}
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_fields_of_objects_are_named_with_dots(library: str) -> None:
+    """As in files: the id keeps its type, and a missing object is a missing value."""
+    given = LIBRARIES[library](pa.Table.from_pylist(OBJECTS))
+
+    run = nddup.find_duplicates(
+        given, id="a.key", text="a.in.text", keep={"policy": ["-a.x.y:number"]}, progress=False,
+        input={"max_rejects": None},
+    )  # fmt: skip
+
+    keep, rejects = (one.toArrow() if hasattr(one, "toArrow") else pa.table(one) for one in (run.keep, run.rejects))
+    told = zip(*(keep[name].to_pylist() for name in ("doc_id", "kept", "duplicate_of")), strict=True)
+    assert sorted(told) == [(7, False, 8), (8, True, None)]
+    assert rejects.num_rows == 2
+
+
+def test_a_column_of_the_whole_name_precedes_a_field() -> None:
+    """A column `a.text` is read, not the field `text` of `a`; a field that is not there is refused with the columns."""
+    rows = [{"a": {"text": "x"}, "a.text": TEXTS[0]}, {"a": {"text": "y"}, "a.text": TEXTS[1]}]
+
+    for table in (rows, pa.Table.from_pylist(rows), pd.DataFrame(rows)):
+        run = nddup.find_duplicates(table, text="a.text", progress=False)
+        assert pa.table(run.pairs).num_rows == 1
+        with pytest.raises(ConfigError, match=r"no column 'a\.other'; there are a, a\.text"):
+            nddup.find_duplicates(table, text="a.other", progress=False)
