@@ -224,10 +224,11 @@ def _holds_on_spark(df: GivenTable, name: str, *, only_chats: bool = False) -> b
 
 def _filled_on_spark(df: GivenTable, names: Sequence[str]) -> list[str]:
     """Return which columns hold something in some first rows. One job, of few tasks; none of a stream."""
-    columns = [df[f"`{name.replace('`', '``')}`"] for name in names]
-    rows = [] if df.isStreaming else df.select(columns).take(FIRST_ROWS)
+    numbered = df.toDF(*map(str, range(len(df.columns))))  # two names may differ in case alone
+    places = {name: str(df.columns.index(name)) for name in names}
+    rows = [] if df.isStreaming else numbered.select([numbered[place] for place in places.values()]).take(FIRST_ROWS)
     values = [row.asDict(recursive=True) for row in rows]  # a chat as dictionaries
-    return [name for name in names if any(holds_something(row[name]) for row in values)]
+    return [name for name, place in places.items() if any(holds_something(row[place]) for row in values)]
 
 
 def _require_kinds(df: GivenTable, columns: Columns, kinds: Mapping[str, Any]) -> None:

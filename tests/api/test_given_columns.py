@@ -59,6 +59,7 @@ HIDDEN: dict[str, dict[str, list[Any]]] = {
     "chats": {"text": [None, None, ""], "messages": CHATS},
     "bytes": {"content": [b"", b" ", None], "body": [text.encode() for text in TEXTS]},
     "lists": {"content": [[], [""], None], "text": TEXTS},
+    "case": {"text": [None, "", None], "Text": TEXTS},
     "later": {"content": ["", "", TEXTS[0]], "text": TEXTS},
 }
 """Columns, the first of which are empty, of which others hold the texts; but of the last all."""
