@@ -1,8 +1,8 @@
 """A growing repository: documents are added and removed in batches; its tables equal a fresh run over the live ones.
 
     batch      --read_batch-->   documents, and the stored documents they replace
-    documents  --pair_batch-->   edges             to stored sketches by postings, to each other as in a run
-    edges      --close-->        state, results    of the touched components, recomputed by `nddup.embedded`
+    documents  --name_batch-->   nodes             distinct sketches, and stored ones near to them, by postings
+    nodes      --close-->        state, results    of the touched components, made anew by `nddup.embedded`
     tables     --write-->        segment, commit
 
     repo = nddup.repository.open("pages"); repo.add({"w1": "a text"})

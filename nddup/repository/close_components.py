@@ -1,14 +1,15 @@
-"""From the documents of touched components and their pairs to all rows of these components, and the tables' totals.
+"""From the documents of touched components to all rows of these components, and the tables' totals.
 
-The steps are those of `nddup.embedded.steps`, called in the same order. Pairs, keep-list, sets, covers and budgets
+The steps are those of `nddup.embedded.steps`, called in the same order: the pairs are found anew among the documents of
+the touched components, of which there are as many as a run of these has. Pairs, keep-list, sets, covers and budgets
 depend only on a component's own rows, so the rows equal those of a fresh run over all documents.
 
 The digest of a table is free of order: the sum of the BLAKE2b-128 of its rows, modulo 2^128. It can be updated: it
 is that of the version before, minus the rows of replaced components, plus the rows of new ones.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple, Self
 
@@ -19,52 +20,42 @@ from numpy.typing import NDArray
 
 from nddup.embedded import steps as engine
 from nddup.embedded.collapse import Nodes, name_nodes, rank_ids
-from nddup.embedded.confirm import NO_LEADERS, Known, keys_of, pair_families
-from nddup.embedded.match import Matches, PairingOptions
+from nddup.embedded.confirm import Confirmer, Row, list_candidates
+from nddup.embedded.match import Matches, joined_ends
 from nddup.embedded.workers import Workers
 from nddup.ground.columns import one_chunk, take
-from nddup.matching.preference import Order
+from nddup.matching.confirm_texts import SetRule
 from nddup.mining.pair_graph import label_components
 from nddup.repository.identity import Identity
-from nddup.repository.segment_files import DIGESTS, EDGES, RESULTS, table_of
+from nddup.repository.segment_files import DIGESTS, RESULTS, table_of
 from nddup.repository.sound_values import DIGESTED
 from nddup.settings.plan import levels_of
-from nddup.tables import DIRECTED, LIKENESS
+from nddup.settings.schema import Config
+from nddup.tables import LIKENESS
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The n documents of a change, and the near-duplicate pairs of their distinct sketches.
+    """The n documents of a change.
 
     Attributes:
         documents: DOCUMENTS of a run; `group` may be anything.
         nodes: (n,), the distinct sketch of each document.
-        edges: EDGES between these nodes, each once.
         versions: (n,), the version that added each.
         was_kept: (n,), whether the version before kept it.
+        read: returns where the shingle ids of some nodes lie; asked only where all shingles decide.
     """
 
     documents: pa.Table
     nodes: NDArray[np.int64]
-    edges: pa.Table
     versions: NDArray[np.int64]
     was_kept: NDArray[np.bool_]
+    read: Callable[[NDArray[np.int64]], Sequence[Row]]
 
     def only(self, stays: NDArray[np.bool_]) -> "Scope":
         """Return the scope of the documents that stay."""
-        fewer = Scope(
-            self.documents.filter(pa.array(stays)),
-            self.nodes[stays],
-            self.edges,
-            self.versions[stays],
-            self.was_kept[stays],
-        )
-        return replace(fewer, edges=fewer.only_edges(self.edges))
-
-    def only_edges(self, edges: pa.Table) -> pa.Table:
-        """Return the EDGES with both ends among the nodes of the scope."""
-        is_inside = [np.isin(edges[name].to_numpy(), self.nodes) for name in ("node_a", "node_b")]
-        return edges.filter(pa.array(is_inside[0] & is_inside[1]))
+        documents = self.documents.filter(pa.array(stays))
+        return Scope(documents, self.nodes[stays], self.versions[stays], self.was_kept[stays], self.read)
 
 
 class Closed(NamedTuple):
@@ -75,6 +66,9 @@ class Closed(NamedTuple):
     keep: pa.Table
     results: dict[str, tuple[pa.Table, NDArray[np.int64]]]
     """For each table of `layout.RESULTS`, its rows and the component of each row."""
+
+    candidates: int
+    """Pairs of sketches that were compared."""
 
 
 BYTES = 16
@@ -98,41 +92,63 @@ NULL, FIELD, ITEM = "\x00", "\x1f", "\x1e"
 def close(scope: Scope, identity: Identity, workers: Workers) -> Closed:
     """Make all rows of the components that the documents of a scope form.
 
-    Cost: that of the stages after pairing, for these documents.
+    Cost: that of a run after reading, for these documents.
     """
-    documents = _with_groups(scope)
-    nodes = _name(documents, scope, identity)
-    config, rule = identity.config, PairingOptions.of(identity.config)
-    whole = _as_matches(scope, nodes, is_exact=identity.is_exact)
-    matches, led = replace(whole, common=None), NO_LEADERS
-    known = None if whole.common is None else _known_of(whole, whole.common)
-    if rule.limits is not None:
-        matches, led = pair_families(matches, nodes, rule, rule.limits, workers, known)
-    if known is not None:
-        matches = known.confirm(matches, workers).matches
-    pairs, graph = engine.list_pairs(matches, nodes, config)
-    paired = engine.Paired(pairs, nodes, matches, led, {}, graph)
+    documents, texts = _with_groups(scope), _Texts(scope, identity)
+    turned, config = _in_turn(documents, scope, identity)
+    paired = engine.pair(turned, config, workers, read=texts.confirmer_of)
     clustered = engine.cluster(paired, config, workers)
     keep = engine.keep(paired, clustered, config).keep
-
-    rows = np.arange(len(nodes.node), dtype=np.int32)
-    # Around leaders, pairs of two documents that do not lead are left out, but these may connect a component: use all
-    # pairs. And all candidates: how many a family has decides whether leaders stand for it.
-    links = np.concatenate([whole.ends, np.stack([nodes.node, rows], axis=1)]).astype(np.int32)
-    components = label_components(links, nodes=len(rows)).ordinals.astype(np.int64)
-    ids = one_chunk(nodes.ids)
+    components, ids = _join(paired, texts.may_join), one_chunk(paired.nodes.ids)
 
     def of_ids(column: pa.ChunkedArray) -> NDArray[np.int64]:
         return np.asarray(components[np.asarray(pc.index_in(one_chunk(column), value_set=ids))])
 
     of_cluster = of_ids(clustered.clusters["component"])
     results = {
-        "pairs": (pairs, of_ids(pairs["doc_a"])),
+        "pairs": (paired.pairs, of_ids(paired.pairs["doc_a"])),
         "clusters": (clustered.clusters, of_cluster),
         "members": (clustered.members, of_ids(clustered.members["doc_id"])),
         "false_components": (clustered.false_components, of_ids(clustered.false_components["component"])),
     }
-    return Closed(documents, components, keep, results)
+    return Closed(documents, components, keep, results, paired.matches.candidates)
+
+
+class _Texts:
+    """The shingles of a scope's texts, and which of its sketches were taken for near-duplicates before these decided.
+
+    Attributes:
+        may_join: (e, 2), pairs of places that join all such sketches, listed or not.
+    """
+
+    def __init__(self, scope: Scope, identity: Identity) -> None:
+        self._scope, self._identity = scope, identity
+        self.may_join = np.empty((0, 2), np.int32)
+
+    def confirmer_of(self, matches: Matches, nodes: Nodes) -> Confirmer | None:
+        """Return what compares the texts of candidates; None where the sketches decide."""
+        self.may_join = joined_ends(matches)
+        if not self._identity.is_exact:
+            return None
+        share = self._identity.config.pairs.share
+        rule = SetRule(share.numerator, share.denominator)
+        wanted = list_candidates(matches, nodes, rule)
+        return Confirmer(wanted, self._scope.read(self._scope.nodes[wanted]), rule)
+
+
+def _join(paired: engine.Paired, may_join: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the component of each document: those of near-duplicates and of equal sketches.
+
+    Around leaders not all pairs are listed, and how many there are decides whether there are leaders: what may be near
+    stays together there.
+    """
+    rows = np.arange(len(paired.nodes.node), dtype=np.int32)
+    links = [paired.matches.ends, np.stack([paired.nodes.node, rows], axis=1)]
+    if len(paired.led.nodes):
+        whole = label_components(np.concatenate([may_join, *links]).astype(np.int32), nodes=len(rows)).ordinals
+        links.append(may_join[np.isin(whole[may_join[:, 0]], whole[paired.led.nodes])])
+    joined = np.concatenate(links).astype(np.int32)
+    return np.asarray(label_components(joined, nodes=len(rows)).ordinals.astype(np.int64))
 
 
 def _with_groups(scope: Scope) -> pa.Table:
@@ -145,57 +161,20 @@ def _with_groups(scope: Scope) -> pa.Table:
     return scope.documents.set_column(at, "group", take(scope.documents["doc_id"], group))
 
 
-def _name(documents: pa.Table, scope: Scope, identity: Identity) -> Nodes:
-    """Return the nodes, ordered by the keep policy; if frozen, by kept before or not, then version, then policy."""
-    asked, levels = identity.config.keep, levels_of(identity.config)
-    nodes = name_nodes(documents, order=asked.order, levels=levels, same=asked.same_places)
-    if identity.mode == "rebuild":
-        return nodes
-    by_turn = np.lexsort((nodes.policy_rank, scope.versions, ~scope.was_kept))
-    turns = np.empty(len(by_turn), np.int64)
-    turns[by_turn] = np.arange(len(by_turn))
-    at = documents.schema.get_field_index("doc_key")
-    turned = documents.set_column(at, "doc_key", pa.array(turns))
-    return name_nodes(turned, order=Order("first"), levels=levels, same=asked.same_places)
+def _in_turn(documents: pa.Table, scope: Scope, identity: Identity) -> tuple[pa.Table, Config]:
+    """Return the documents and settings by whose policy they are kept: if frozen, by the turns of the documents.
 
-
-def _known_of(candidates: Matches, common: NDArray[np.int32]) -> Known:
-    near = np.flatnonzero(common > 0)
-    return Known(keys_of(candidates.ends[near]), common[near], candidates.resemblance[near])
-
-
-def _as_matches(scope: Scope, nodes: Nodes, *, is_exact: bool) -> Matches:
-    """Return the pairs of distinct sketches as `match` gives them: by the places of their `group` documents.
-
-    Where all shingles decide, they are candidates, with the shingles that both have: 0 where too few.
+    Those kept before come first, then the earlier version, then the policy.
     """
-    edges = scope.edges.select(EDGES.names)
-    order = np.argsort(scope.nodes, kind="stable")
-    ends = np.stack([_places(edges[name].to_numpy(), scope.nodes, order, nodes) for name in ("node_a", "node_b")])
-    is_turned = ends[0] > ends[1]
-    ends = np.where(is_turned, ends[::-1], ends)
-    by_place = np.lexsort((ends[1], ends[0]))
-    other = {one: other for pair in DIRECTED.items() for one, other in (pair, pair[::-1])}
-
-    def column_of(name: str) -> NDArray[np.generic]:
-        values, turned = (edges[column].to_numpy(zero_copy_only=False) for column in (name, other.get(name, name)))
-        return np.asarray(np.where(is_turned, turned, values)[by_place])
-
-    return Matches(
-        ends[0, by_place],
-        ends[1, by_place],
-        {column.name: column_of(column.name) for column in LIKENESS},
-        np.empty((0, 2), np.int32),
-        common=edges["common"].to_numpy()[by_place].astype(np.int32) if is_exact else None,
-    )
-
-
-def _places(
-    wanted: NDArray[np.int64], of_documents: NDArray[np.int64], order: NDArray[np.int64], nodes: Nodes
-) -> NDArray[np.int32]:
-    if not len(wanted):
-        return np.empty(0, np.int32)
-    return nodes.node[order[np.searchsorted(of_documents[order], wanted)]]
+    config, asked = identity.config, identity.config.keep
+    if identity.mode == "rebuild":
+        return documents, config
+    ranks = name_nodes(documents, order=asked.order, levels=levels_of(config), same=asked.same_places).policy_rank
+    turns = np.empty(len(ranks), np.int64)
+    turns[np.lexsort((ranks, scope.versions, ~scope.was_kept))] = np.arange(len(ranks))
+    at = documents.schema.get_field_index("doc_key")
+    by_turn = asked.model_copy(update={"policy": "first", "prefer": None})
+    return documents.set_column(at, "doc_key", pa.array(turns)), config.model_copy(update={"keep": by_turn})
 
 
 def row_digests(table: pa.Table, name: str) -> list[int]:

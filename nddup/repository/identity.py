@@ -177,7 +177,10 @@ def require_format(note: Mapping[str, Any], *, repo: str) -> None:
     for name, ours in (("layout", (LAYOUT, EXACT_LAYOUT)), ("byte_order", (sys.byteorder,))):
         if note.get(name) not in ours:
             expected = " or ".join(map(str, ours))
-            raise OutputError(f"{repo}: its {name.replace('_', ' ')} is {note.get(name)}, expected {expected}")
+            raise OutputError(
+                f"{repo}: its {name.replace('_', ' ')} is {note.get(name)}, expected {expected}: of another version or"
+                " machine; create another repository and add the inputs to it"
+            )
     if note["sketch_format"] != FULL_FORMAT:
         raise OutputError(
             f"{repo}: its sketches are of format {note['sketch_format']}, this version makes {FULL_FORMAT}"

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.embedded import outputs
-from nddup.embedded.collapse import name_nodes, order_documents, rank_ids
-from nddup.embedded.match import PairingOptions
+from nddup.embedded.collapse import name_nodes
+from nddup.embedded.confirm import ENDS
 from nddup.embedded.workers import Workers
 from nddup.engines.duck import DuckEngine, DuckRun, MemoryRun
 from nddup.errors import OutputError, OutputExistsError
@@ -34,7 +34,6 @@ from nddup.ground.metrics import (
 )
 from nddup.matching.lookups import distinct, is_among
 from nddup.matching.preference import Order
-from nddup.mining.pair_graph import keep_first, label_components
 from nddup.report.gather import report_run
 from nddup.repository.identity import MOST_CHARACTERS
 from nddup.repository.make_change import as_of_run
@@ -79,7 +78,6 @@ def live_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
                 alive = alive.append_column(missing, pa.nulls(len(alive), PAIRS.arrow.field(missing).type))
         tables[name] = alive.select(RUN_RESULTS[name].names)
     measured = _measure(keep, tables["documents"], tables["pairs"], is_exact=snapshot.identity.is_exact)
-    measured = measured.append_column("leader", pa.array(_leads(snapshot, state)))
     tables["keep"] = measured.select(KEEP.names).cast(KEEP.arrow)
     return tables | _families_of(snapshot.identity.config, tables)
 
@@ -100,62 +98,6 @@ def _fingerprints(snapshot: Snapshot, documents: pa.Table, keys: NDArray[np.int6
     prints = stored["sketch_fingerprint"].take(pc.index_in(nodes, value_set=one_chunk(stored["node"])))
     of_none = pa.scalar(fingerprint_rows(Ragged(np.zeros(2, np.int64), np.empty(0, np.uint64)))[0])
     return pc.if_else(pc.equal(documents["n_features"], 0), of_none, prints)
-
-
-def _leads(snapshot: Snapshot, state: pa.Table) -> NDArray[np.bool_]:
-    """Return whether each live document leads: a repository forces none and limits no loss, so all that are kept do.
-
-    With `keep.same` a kept one may have an earlier leader of other values: then they are chosen in the order anew.
-
-    Only components of more than `pairs.max_edges` pairs have leaders; of their documents those that have a
-    near-duplicate with another sketch.
-
-    Args:
-        state: STATE of the n live documents, in the order of their numbers.
-
-    Returns:
-        (n,), all false for containment.
-    """
-    is_led, limits = np.zeros(len(state), np.bool_), PairingOptions.of(snapshot.identity.config).limits
-    if limits is None or not len(state):
-        return is_led
-    nodes = np.asarray(snapshot.documents_of(snapshot.live_keys, ["doc_key", "node"])["node"].to_numpy())
-    live = np.unique(nodes)
-    edges = snapshot.edges_of(live)
-    if snapshot.identity.is_exact:
-        edges = edges.filter(pc.greater(edges["common"], 0))
-    ends = np.stack([edges[name].to_numpy() for name in ("node_a", "node_b")])
-    places = np.searchsorted(live, ends).T.astype(np.int32)
-    of_edges = label_components(places, nodes=len(live)).ordinals[places[:, 0]].astype(np.int64)
-    components, counts = np.unique(of_edges, return_counts=True)
-    large = is_among(of_edges, components[counts > limits.max_edges])
-    in_large = is_among(nodes, distinct(ends[:, large].ravel()))
-    if snapshot.identity.config.keep.same is None:
-        return np.asarray(in_large & np.asarray(state["kept"]))
-    return np.asarray(in_large & _first_of(snapshot, nodes, places[large].T.astype(np.int64)))
-
-
-def _first_of(snapshot: Snapshot, nodes: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return whether each live document has no earlier leader near it, (n,).
-
-    Args:
-        snapshot: the version, in which the order is that of the policy: one that is not frozen.
-        nodes: (n,), the distinct sketch of each document.
-        ends: (2, e), near-duplicate pairs of these, numbered in ascending order.
-    """
-    documents = as_of_run(snapshot, snapshot.documents_of(snapshot.live_keys))
-    turns = np.empty(len(nodes), np.int64)
-    order = order_documents(documents, snapshot.identity.config.keep.order, rank_ids(documents["doc_id"]))
-    turns[order] = np.arange(len(nodes))
-    by_turn = np.lexsort((turns, nodes))
-    starts = np.append(True, nodes[by_turn][1:] != nodes[by_turn][:-1])
-    first = by_turn[starts]
-    ranks = np.empty(len(first), np.int32)
-    ranks[np.argsort(turns[first])] = np.arange(len(first), dtype=np.int32)
-    leads = np.zeros(len(nodes), np.bool_)
-    chosen = keep_first(ends.T.astype(np.int32), np.ones(ends.shape[1]), ranks).duplicate_of < 0
-    leads[first[chosen]] = True
-    return leads
 
 
 def _measure(keep: pa.Table, documents: pa.Table, pairs: pa.Table, *, is_exact: bool) -> pa.Table:
@@ -300,7 +242,7 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
             rows_in={"documents": rows["documents"]},
             rows_out={"pairs": rows["pairs"]},
             distinct_sketches=len(nodes.distinct),
-            edits=_count_candidates(snapshot) if identity.is_exact else None,
+            edits=_count_pairs(tables) if identity.is_exact else None,
         ),
         clusters=ClustersMetrics(
             rows_in={"pairs": rows["pairs"]},
@@ -323,10 +265,14 @@ def _count(snapshot: Snapshot, tables: dict[str, pa.Table]) -> dict[str, Any]:
     return metrics.model_copy(update={"repository": identity.mode}).dump()
 
 
-def _count_candidates(snapshot: Snapshot) -> EditMetrics:
-    nodes = distinct(snapshot.documents_of(snapshot.live_keys, ["doc_key", "node"])["node"].to_numpy())
-    common = snapshot.edges_of(nodes)["common"].to_numpy()
-    return EditMetrics(compared=len(common), confirmed=int(np.count_nonzero(common)), bounded=0, bounded_unconfirmed=0)
+def _count_pairs(tables: dict[str, pa.Table]) -> EditMetrics:
+    """Count the pairs of distinct texts; candidates that were not confirmed are not stored."""
+    documents, pairs = tables["documents"], tables["pairs"]
+    ids, groups = one_chunk(documents["doc_id"]), one_chunk(documents["group"]).dictionary_encode()
+    ends = np.stack([np.asarray(groups.indices.take(pc.index_in(one_chunk(pairs[name]), ids))) for name in ENDS])
+    keys = ends.min(axis=0).astype(np.int64) * len(ids) + ends.max(axis=0)
+    near = len(distinct(keys[ends[0] != ends[1]]))
+    return EditMetrics(compared=near, confirmed=near, bounded=0, bounded_unconfirmed=0)
 
 
 def _sketches_of_components(tables: dict[str, pa.Table]) -> pa.ChunkedArray:

@@ -1,7 +1,7 @@
 """One change of a repository: from the documents added and removed to the tables of a new segment.
 
-A change touches the components of removed documents, of stored sketches that a new document has, and of the
-near-duplicates of new sketches. Components close over equal sketches too: a smaller id changes `group`, hence stars and
+A change touches the components of removed documents, of stored sketches that a new document has, and of those that may
+be near to new sketches. Components close over equal sketches too: a smaller id changes `group`, hence stars and
 names. The table `changes` has the differences between the state of documents before and after.
 """
 
@@ -19,8 +19,8 @@ from nddup.embedded.confirm import Row
 from nddup.embedded.workers import Workers
 from nddup.ground.columns import lists_of, one_chunk
 from nddup.matching.lookups import distinct
+from nddup.repository.batch_nodes import BatchNodes, name_batch
 from nddup.repository.close_components import Closed, Scope, Totals, close, make_totals, replaced_totals
-from nddup.repository.pair_batch import BatchPairs, pair_batch
 from nddup.repository.segment_files import CHANGES, DOCUMENTS, GONE, REPLACED, RESULTS, STATE, table_of
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
@@ -40,6 +40,7 @@ class Settled:
         kept: (n,), whether each is kept.
         targets: (n,), the number of the kept near-duplicate; -1 where the document is kept.
         reasons: (n,), as in `keep`.
+        leads: (n,), as `leader` in `keep`.
         n_stay: how many documents stay.
     """
 
@@ -48,6 +49,7 @@ class Settled:
     kept: NDArray[np.bool_]
     targets: NDArray[np.int64]
     reasons: pa.Array
+    leads: pa.Array
     n_stay: int
 
     @property
@@ -59,9 +61,9 @@ class Settled:
 
     @property
     def keep(self) -> pa.Table:
-        """The state as rows of KEEP, in the order of the documents; the last three columns are not stored."""
-        unknown, led = pa.nulls(len(self.ids), pa.float64()), pa.nulls(len(self.ids), pa.bool_())
-        columns = [self.ids, pa.array(self.kept), self.duplicate_of, self.reasons, unknown, unknown, led]
+        """The state as rows of KEEP, in the order of the documents; `resemblance` and `lost` are not stored."""
+        unknown = pa.nulls(len(self.ids), pa.float64())
+        columns = [self.ids, pa.array(self.kept), self.duplicate_of, self.reasons, unknown, unknown, self.leads]
         return pa.Table.from_arrays(columns, schema=KEEP.arrow)
 
     def with_lasting(self, old: pa.Table) -> "Settled":
@@ -172,10 +174,10 @@ def make_change(
 
     Cost: grows with the batch and the components it touches.
     """
-    paired = pair_batch(snapshot, added, workers, source)
-    touched = _touch(snapshot, paired, gone)
+    batch = name_batch(snapshot, added, workers, source)
+    touched = _touch(snapshot, batch, gone)
     stays = touched.only(~np.isin(touched.keys, gone))
-    scope = _scope_of(snapshot, added, paired, stays)
+    scope = _scope_of(snapshot, added, batch, stays)
     closed = close(scope, snapshot.identity, workers)
     reported = _settle(snapshot, scope, closed, stays)
     settled, stored = reported, np.ones(len(scope.nodes), np.bool_)
@@ -190,8 +192,7 @@ def make_change(
     changes = list_changes(touched.documents["doc_id"], touched.state, reported, gone)
     is_new = np.flatnonzero(stored)[n_stay:] - n_stay
     tables = {
-        **_document_tables(snapshot, added.take(pa.array(is_new)), paired, paired.nodes[is_new]),
-        "edges": scope.only_edges(paired.edges),
+        **_document_tables(snapshot, added.take(pa.array(is_new)), batch, batch.nodes[is_new]),
         "gone": touched.only(np.isin(touched.keys, gone)).documents.select(GONE.names),
         "replaced": pa.Table.from_arrays([pa.array(components)], schema=REPLACED.arrow),
         "changes": changes,
@@ -202,34 +203,38 @@ def make_change(
     made, tables["digests"] = make_totals(closed, first)
     ids = touched.documents["doc_id"]
     totals = made - replaced_totals(snapshot.digests_of(components), touched.state.append_column("doc_id", ids))
-    counts = {"candidates": paired.candidates, "touched": len(touched.keys), **count_changes(changes)}
+    counts = {"candidates": closed.candidates, "touched": len(touched.keys), **count_changes(changes)}
     n_components = int(closed.components.max(initial=-1)) + 1
-    stored_nodes = set(tables["sketches"]["node"].to_pylist())
-    shingled = [one for one in paired.shingled if one[0] in stored_nodes]
+    shingled = batch.shingled(tables["sketches"]["node"].to_numpy())
     return Change(tables, gone, n_components, totals, counts, shingled)
 
 
-def _touch(snapshot: Snapshot, paired: BatchPairs, gone: NDArray[np.int64]) -> Touched:
-    ends = np.concatenate([paired.nodes, paired.edges["node_a"].to_numpy(), paired.edges["node_b"].to_numpy()])
-    met = distinct(np.concatenate([snapshot.find_documents(distinct(ends)).rows, gone]))
+def _touch(snapshot: Snapshot, batch: BatchNodes, gone: NDArray[np.int64]) -> Touched:
+    nodes = distinct(np.concatenate([batch.nodes, batch.near]))
+    met = distinct(np.concatenate([snapshot.find_documents(nodes).rows, gone]))
     components = distinct(snapshot.state_of(met)["component_key"].to_numpy())
     keys = snapshot.documents_in(components)
     return Touched(snapshot.documents_of(keys), snapshot.state_of(keys))
 
 
-def _scope_of(snapshot: Snapshot, added: pa.Table, paired: BatchPairs, stays: Touched) -> Scope:
-    """Return the touched documents that stay, then the new ones, with all pairs between their sketches."""
-    version = snapshot.commit.version + 1
-    nodes = np.concatenate([stays.documents["node"].to_numpy(), paired.nodes])
-    stored = snapshot.edges_of(np.unique(nodes))  # includes a sketch whose last document is removed as a new one has it
-    scope = Scope(
+def _scope_of(snapshot: Snapshot, added: pa.Table, batch: BatchNodes, stays: Touched) -> Scope:
+    """Return the touched documents that stay, then the new ones."""
+    version, first = snapshot.commit.version + 1, snapshot.commit.next_key
+
+    def read(nodes: NDArray[np.int64]) -> list[Row]:
+        stored, places = np.unique(nodes, return_inverse=True)
+        is_new = stored >= first
+        rows = snapshot.shingles_of(stored[~is_new])  # the numbers of new ones come after all others
+        rows += [batch.rows[place] for place in np.searchsorted(batch.new, stored[is_new]).tolist()]
+        return [rows[place] for place in places.tolist()]
+
+    return Scope(
         documents=pa.concat_tables([as_of_run(snapshot, stays.documents), added.select(RUN_DOCUMENTS.names)]),
-        nodes=nodes,
-        edges=pa.concat_tables([stored, paired.edges]),
+        nodes=np.concatenate([stays.documents["node"].to_numpy(), batch.nodes]),
         versions=np.concatenate([stays.documents["version"].to_numpy(), np.full(len(added), version)]),
         was_kept=np.concatenate([np.asarray(stays.state["kept"]), np.zeros(len(added), np.bool_)]),
+        read=read,
     )
-    return replace(scope, edges=scope.only_edges(scope.edges))
 
 
 def as_of_run(snapshot: Snapshot, rows: pa.Table) -> pa.Table:
@@ -250,19 +255,20 @@ def _settle(snapshot: Snapshot, scope: Scope, closed: Closed, stays: Touched) ->
     at = pc.index_in(keep["duplicate_of"].combine_chunks(), value_set=ids)
     targets = np.where(np.asarray(pc.is_valid(at)), keys[np.asarray(pc.fill_null(at, 0))], -1) if len(keys) else keys
     n_stay = len(stays.keys)
-    settled = Settled(keys, ids, np.asarray(keep["kept"]), targets, keep["reason"].combine_chunks(), n_stay)
+    reasons, leads = (keep[name].combine_chunks() for name in ("reason", "leader"))
+    settled = Settled(keys, ids, np.asarray(keep["kept"]), targets, reasons, leads, n_stay)
     return settled.with_lasting(stays.state) if snapshot.identity.mode == "frozen" and n_stay else settled
 
 
 def _document_tables(
-    snapshot: Snapshot, added: pa.Table, paired: BatchPairs, nodes: NDArray[np.int64]
+    snapshot: Snapshot, added: pa.Table, batch: BatchNodes, nodes: NDArray[np.int64]
 ) -> dict[str, pa.Table]:
     version = pa.array(np.full(len(added), snapshot.commit.version + 1))
     documents = added.append_column("node", pa.array(nodes)).append_column("version", version)
-    is_held = np.isin(paired.sketches["node"].to_numpy(), nodes)
+    is_held = np.isin(batch.new, nodes)
     return {
         "documents": documents.select(DOCUMENTS.names).cast(DOCUMENTS.arrow),
-        "sketches": paired.sketches.filter(pa.array(is_held)),
+        "sketches": batch.sketches.filter(pa.array(is_held)),
     }
 
 
@@ -275,6 +281,7 @@ def _result_tables(closed: Closed, settled: Settled, first: int) -> dict[str, pa
         settled.duplicate_of,
         pa.array(settled.targets, mask=settled.targets < 0),
         settled.reasons,
+        settled.leads,
     ]
     tables = {"state": pa.Table.from_arrays(columns, names=STATE.names).cast(STATE.arrow)}
     for name, (rows, components) in closed.results.items():

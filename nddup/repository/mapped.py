@@ -1,6 +1,6 @@
 """A segment as memory-mapped arrays and tables: only the pages that are touched are read.
 
-The mapped files lie in `mapped-5/` beside the Parquet files and are made from them: where they are missing they are
+The mapped files lie in `mapped-6/` beside the Parquet files and are made from them: where they are missing they are
 made again, in memory if the folder cannot be written. They are never the only copy. `digests.json` holds the size and
 the CRC-32 of each; they are compared whenever the folder is opened, and where one differs the folder is made again. So
 it is where an array leads outside of another (`sound_values`): the digests are their writer's own.
@@ -30,9 +30,9 @@ from nddup.repository.places import SEGMENTS, Place, opened_folder
 from nddup.repository.segment_files import SEGMENT, read_table, require_file
 from nddup.repository.sound_values import find_fault, find_fault_in_table
 
-FOLDER, DIGESTS = "mapped-5", "digests.json"
+FOLDER, DIGESTS = "mapped-6", "digests.json"
 
-TABLES = ("documents", "state", "edges", "digests")
+TABLES = ("documents", "state", "digests")
 """Tables whose rows are looked up: stored uncompressed, ordered by their first column, `state` by component."""
 
 READ = (*TABLES, "sketches", "postings", "common", "gone", "replaced")
@@ -57,7 +57,6 @@ class MappedSegment:
         state: STATE, ascending by component.
         components: (r,), these components.
         by_document: the rows of `state` by the number of the document.
-        edges: EDGES, ascending by `node_a`.
         digests: DIGESTS, ascending by component.
         gone: numbers of the documents that the segment removes, ascending.
         replaced: the components whose rows the segment invalidates, ascending.
@@ -76,7 +75,6 @@ class MappedSegment:
     state: pa.Table
     components: NDArray[np.int64]
     by_document: Keyed
-    edges: pa.Table
     digests: pa.Table
     gone: NDArray[np.int64]
     replaced: NDArray[np.int64]

@@ -88,7 +88,7 @@ def list_versions(repo: str) -> str:
     lines += [_line(commit) for commit in commits]
     lines += [
         f"  {segment.name}   {segment.rows.get('documents', 0):,} documents, {segment.rows.get('sketches', 0):,} new"
-        f" sketches, {segment.rows.get('edges', 0):,} edges, {segment.size:,} bytes"
+        f" sketches, {segment.size:,} bytes"
         for segment in newest.segments
     ]
     return "".join(one_line(line) + "\n" for line in lines)

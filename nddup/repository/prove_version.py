@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import partial
 from hashlib import blake2b
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +15,16 @@ from numpy.typing import NDArray
 
 from nddup.embedded import steps as engine
 from nddup.embedded.collapse import Nodes
-from nddup.embedded.confirm import Confirmer, list_candidates
+from nddup.embedded.confirm import ENDS, Confirmer, list_candidates
 from nddup.embedded.match import Matches
 from nddup.embedded.workers import Workers
 from nddup.errors import OutputError
-from nddup.ground.arrays import take_rows
 from nddup.ground.columns import one_chunk
 from nddup.matching.confirm_texts import SetRule
 from nddup.matching.lookups import build_postings, distinct, find_rows, is_among
 from nddup.repository.close_components import COLUMNS, row_digests, tables_totals, totals_by
 from nddup.repository.live_tables import live_tables
 from nddup.repository.mapped import FOLDER, MappedSegment, as_segment, make_parts
-from nddup.repository.pair_batch import edges_among, match_batch
 from nddup.repository.places import Place
 from nddup.repository.segment_files import DIGESTS, RESULTS, read_all
 from nddup.repository.snapshot import Snapshot
@@ -35,7 +33,6 @@ from nddup.settings.plan import kind_of
 from nddup.sketching.accuracy import chance_missed
 from nddup.sketching.min_s import Sketches
 from nddup.storage.sound_tables import FINGERPRINT
-from nddup.tables import DIRECTED
 from nddup.verifying.definitions import count_shared
 
 MOST_PAIRS = 100_000
@@ -96,9 +93,7 @@ def _prove_tables(snapshot: Snapshot, workers: Workers) -> Iterator[Proof]:
     stored, committed = tables_totals(tables), dict(snapshot.commit.digests)
     yield _compare("what is stored is what was committed", stored, committed)
     if snapshot.identity.is_exact:
-        yield from _prove_shingles(snapshot, tables, workers)
-    else:
-        yield _prove_edges(snapshot, workers)
+        yield from _prove_shingles(snapshot, tables)
     yield _prove_components(snapshot, tables)
     fresh = _run_fresh(snapshot, tables["documents"], workers)
     if snapshot.identity.mode == "rebuild":
@@ -156,44 +151,6 @@ def _have_own_prints(snapshot: Snapshot, segment: MappedSegment) -> bool:
     order = np.argsort(segment.prints.rows, kind="stable")
     is_own = (words[:, 1] == segment.print_ends) & (words[:, 0] == segment.prints.keys[order])
     return bool(is_own[is_filled].all())
-
-
-def _prove_edges(snapshot: Snapshot, workers: Workers) -> Proof:
-    """Prove that the stored pairs of live sketches, of which later versions are made, are those of a fresh search."""
-    stored, made = _search_edges(snapshot, workers)
-    detail = f"{len(stored):,} stored, {len(made):,} found"
-    return Proof("the pairs of sketches are those of a fresh search", stored.equals(made), detail)
-
-
-def _search_edges(snapshot: Snapshot, workers: Workers) -> tuple[pa.Table, pa.Table]:
-    """Return the stored pairs of live sketches and those of a fresh search, both in order."""
-    nodes = distinct(_nodes_of(snapshot))
-    sketches, n_features = snapshot.sketches_of(nodes), snapshot.n_features_of(nodes).astype(np.int32)
-    filled = np.flatnonzero(np.diff(sketches.offsets) > 0)
-    matches = match_batch(snapshot, take_rows(sketches, filled), n_features[filled], workers)
-    return _in_order(snapshot.edges_of(nodes)), _in_order(edges_among(matches, nodes[filled]))
-
-
-def _count_unlike(snapshot: Snapshot, workers: Workers) -> int:
-    """Return how many stored pairs of sketches say other things of these than a fresh search does."""
-    stored, made = _search_edges(snapshot, workers)
-    names = [name for name in made.column_names if name not in ("common", "resemblance")]  # these are of all shingles
-    due = {row[:2]: row for row in _rows_of(made, names)}
-    return sum(row != due.get(row[:2], row) for row in _rows_of(stored, names))
-
-
-def _rows_of(edges: pa.Table, names: list[str]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(edges[name].to_pylist() for name in names), strict=True)
-
-
-def _in_order(edges: pa.Table) -> pa.Table:
-    is_turned = pc.greater(edges["node_a"], edges["node_b"])
-    directed = {one: other for one, other in DIRECTED.items() if one in edges.column_names}
-    for one, other in {"node_a": "node_b", **directed}.items():
-        columns = [edges[name] for name in (one, other)]
-        for name, first, second in ((one, *columns), (other, *columns[::-1])):
-            edges = edges.set_column(edges.schema.get_field_index(name), name, pc.if_else(is_turned, second, first))
-    return edges.sort_by([("node_a", "ascending"), ("node_b", "ascending")]).combine_chunks()
 
 
 def _prove_components(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Proof:
@@ -269,18 +226,19 @@ def _nodes_of(snapshot: Snapshot) -> NDArray[np.int64]:
     return np.asarray(snapshot.documents_of(snapshot.live_keys, ["doc_key", "node"])["node"].to_numpy())
 
 
-def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table], workers: Workers) -> Iterator[Proof]:
+def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table]) -> Iterator[Proof]:
     """Prove the exact resemblances from the stored shingles, without the code that counted them.
 
-    Of more candidates than `MOST_PAIRS` an even sample is counted again. Of an even sample of `PROBES` texts, all pairs
-    are counted.
+    Of more pairs than `MOST_PAIRS` an even sample is counted again. Of an even sample of `PROBES` texts, all pairs are
+    counted, but for those around leaders, of which not all are listed.
     """
-    nodes, share = distinct(_nodes_of(snapshot)), snapshot.identity.config.pairs.share
+    owners, share = _nodes_of(snapshot), snapshot.identity.config.pairs.share
+    nodes = distinct(owners)
     sizes, wrong, shingles = snapshot.n_features_of(nodes), 0, 0
     probes, sets = nodes[:: -(-len(nodes) // PROBES) or 1], _sets_of(snapshot, nodes)
     wanted = dict(zip(probes.tolist(), _sets_of(snapshot, probes), strict=True))
-    stored = [*_rows_of(snapshot.edges_of(nodes), ["node_a", "node_b", "common", "resemblance"])]
-    edges, resemblances = {row[:2]: row[2] for row in stored}, {row[:2]: row[3] for row in stored}
+    ends, led = _ends_of(tables, owners), set(owners[_are_led(snapshot)].tolist())
+    listed = set(map(tuple, np.sort(ends[:, np.isin(ends, probes).any(axis=0)], axis=0).T.tolist()))
     named = read_all(snapshot.repo, snapshot.commit.segments, "sketches", ["node", "sketch_fingerprint"])
     prints = dict(zip(*(column.to_pylist() for column in named.columns), strict=True))
     probed, missed, n_near, sketches = _Probed(wanted), 0, 0, snapshot.sketches_of(nodes)
@@ -290,13 +248,13 @@ def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table], workers: Wo
         wrong += snapshot.identity.is_front and not np.array_equal(ids[: len(sketch)], sketch)
         wrong += len(ids) != size or bool((ids[1:] <= ids[:-1]).any())
         wrong += bool(len(ids)) and prints[node] != blake2b(ids.tobytes(), digest_size=16).digest()
-        for other, shared in probed.count(ids):
+        for other, shared in probed.count(ids) if node not in led else ():
             if other == node or (node in wanted and other > node):
                 continue
             if Fraction(shared, len(ids) + len(wanted[other]) - shared) >= share:
                 n_near += 1
-                missed += not (edges.get((node, other)) or edges.get((other, node)))
-    keys, owners = snapshot.live_keys, _nodes_of(snapshot)  # a sketch bears the number of the first document with it
+                missed += (min(node, other), max(node, other)) not in listed
+    keys = snapshot.live_keys  # a sketch bears the number of the first document with it
     has_own = is_among(keys, np.unique(named["node"].to_numpy()))
     counts = tables["documents"]["n_features"].to_numpy()
     is_other = (has_own & (owners != keys)) | (counts != snapshot.n_features_of(owners))
@@ -304,24 +262,29 @@ def _prove_shingles(snapshot: Snapshot, tables: dict[str, pa.Table], workers: Wo
     detail = f"{shingles:,} shingles of {len(nodes):,} texts, {wrong:,} texts with others"
     yield Proof("the shingles are those of the texts, by their digests and numbers", not wrong, detail)
 
-    chosen = sorted(edges)[:: -(-len(edges) // MOST_PAIRS) or 1]
-    counted = _count_again(snapshot, chosen)
-    wrong = sum(
-        edges[pair] != (shared if shared and Fraction(shared, united) >= share else 0)
-        or (edges[pair] > 0 and resemblances[pair] != shared / united)
-        for pair, (shared, united) in counted.items()
-    ) + _count_unlike(snapshot, workers)
-    wrong_rows = _count_wrong(snapshot, tables, edges)
-    detail = (
-        f"{len(chosen):,} of {len(edges):,} candidates counted again, {wrong:,} with other numbers;"
-        f" {len(tables['pairs']):,} pairs, {wrong_rows:,} with other numbers than their candidates"
-    )
-    yield Proof("a pair is one whose shingles reach the threshold, all counted", not wrong and not wrong_rows, detail)
+    chosen = np.arange(0, len(tables["pairs"]), -(-len(tables["pairs"]) // MOST_PAIRS) or 1)
+    wrong_rows = _count_wrong(snapshot, tables["pairs"].take(pa.array(chosen)), ends[:, chosen])
+    detail = f"{len(chosen):,} of {len(tables['pairs']):,} pairs counted again, {wrong_rows:,} with other numbers"
+    yield Proof("a pair is one whose shingles reach the threshold, all counted", not wrong_rows, detail)
 
     expected = chance_missed(snapshot.identity.config.sketch.size, share) * n_near
     holds = missed <= expected + 4 * sqrt(expected) + 1 or not kind_of(snapshot.identity.config.sketch).is_exact
     detail = f"{len(probes):,} texts with all others: {missed:,} of {n_near:,} pairs, at most {expected:.2g} expected"
     yield Proof("no more pairs are missed by the sketches than expected", holds, detail)
+
+
+def _ends_of(tables: dict[str, pa.Table], owners: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the nodes of both documents of each pair, (2, k); -1 for one that is not live."""
+    ids, nodes = one_chunk(tables["documents"]["doc_id"]), np.append(owners, -1)
+    at = [pc.fill_null(pc.index_in(one_chunk(tables["pairs"][name]), ids), len(owners)) for name in ENDS]
+    return np.stack([nodes[np.asarray(one)] for one in at])
+
+
+def _are_led(snapshot: Snapshot) -> NDArray[np.bool_]:
+    """Return whether each live document is in a component that is given by leaders."""
+    state = snapshot.state_of(snapshot.live_keys)
+    components = state["component_key"].to_numpy()
+    return np.isin(components, components[np.asarray(state["leader"])])
 
 
 def _sets_of(snapshot: Snapshot, nodes: NDArray[np.int64]) -> Iterator[NDArray[np.uint64]]:
@@ -349,30 +312,27 @@ class _Probed:
             yield int(self._names[probe]), int(shared[probe])
 
 
-def _count_again(snapshot: Snapshot, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Return the shingles that both nodes of some pairs have, and those of both together."""
-    counts = dict[tuple[int, int], tuple[int, int]]()
+def _count_wrong(snapshot: Snapshot, pairs: pa.Table, ends: NDArray[np.int64]) -> int:
+    """Return how many rows of `pairs` have other numbers of shingles than their texts, or too few in common.
+
+    Args:
+        ends: (2, k), the nodes of both documents of each.
+    """
+    share, wrong = snapshot.identity.config.pairs.share, 0
+    names = ["common", "shingles_a", "shingles_b", "resemblance"]
     for low in range(0, len(pairs), TOGETHER):
-        part = pairs[low : low + TOGETHER]
-        names = np.unique(np.array(part, np.int64))
-        sets = dict(zip(names.tolist(), _sets_of(snapshot, names), strict=True))
-        counts |= {pair: count_shared(sets[pair[0]], sets[pair[1]]) for pair in part}
-    return counts
-
-
-def _count_wrong(snapshot: Snapshot, tables: dict[str, pa.Table], edges: dict[tuple[int, int], int]) -> int:
-    """Return how many rows of `pairs` have other numbers of shingles than their documents and candidates say."""
-    documents, wrong = tables["documents"], 0
-    places = zip(_nodes_of(snapshot).tolist(), documents["n_features"].to_pylist(), strict=True)
-    about = dict(zip(documents["doc_id"].to_pylist(), places, strict=True))
-    for row in tables["pairs"].to_pylist():
-        if not about.keys() >= {row["doc_a"], row["doc_b"]}:
-            wrong += 1
-            continue
-        (node_a, size_a), (node_b, size_b) = about[row["doc_a"]], about[row["doc_b"]]
-        common = size_a if node_a == node_b else edges.get((node_a, node_b)) or edges.get((node_b, node_a)) or -1
-        numbers = (row["common"], row["shingles_a"], row["shingles_b"], row["resemblance"])
-        wrong += numbers != (common, size_a, size_b, common / max(size_a + size_b - common, 1))
+        part = ends[:, low : low + TOGETHER]
+        nodes = distinct(part[part >= 0])
+        sets = dict(zip(nodes.tolist(), _sets_of(snapshot, nodes), strict=True))
+        rows = zip(*(pairs[name][low : low + TOGETHER].to_pylist() for name in names), strict=True)
+        for (node_a, node_b), row in zip(part.T.tolist(), rows, strict=True):
+            if min(node_a, node_b) < 0:
+                wrong += 1
+                continue
+            shared, united = count_shared(sets[node_a], sets[node_b])
+            is_near = united > 0 and Fraction(shared, united) >= share
+            due = (shared, len(sets[node_a]), len(sets[node_b]), shared / max(united, 1))
+            wrong += row != due or not is_near
     return wrong
 
 

@@ -13,20 +13,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nddup.embedded.collapse import collapse
-from nddup.embedded.confirm import Row
+from nddup.embedded.confirm import Confirmer, Row
 from nddup.embedded.read_records import read_records
 from nddup.embedded.workers import Workers
 from nddup.errors import ConfigError
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import ragged_of
 from nddup.ground.shown import one_line
-from nddup.matching.confirm_texts import SetRule
+from nddup.matching.confirm_texts import SetRule, may_confirm
 from nddup.matching.lookups import Near, distinct, join_near, spread_rows
 from nddup.matching.measures import MEASURES
 from nddup.reading.outcomes import Record, make_record
 from nddup.reading.records import without_surrogates
+from nddup.repository.batch_nodes import Read, read_shingles
 from nddup.repository.identity import Identity, share_of
-from nddup.repository.pair_batch import NewTexts, Read, count_common, read_shingles
 from nddup.repository.segment_files import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
@@ -207,15 +207,19 @@ def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask, workers: Worker
 
 def _decide(snapshot: Snapshot, hits: list[Near], queries: Queries, share: Fraction, workers: Workers | None) -> Near:
     """Return the candidates whose texts have the resemblance, with their shingles in place of the sketches'."""
-    near = join_near(hits)
-    first = snapshot.commit.next_key
-    names = first + np.arange(len(queries.ids))
-    ends = np.stack([near.given + first, near.stored], axis=1)
-    texts = NewTexts(names, queries.n_features, queries.read)
-    rule = SetRule(share.numerator, share.denominator)
-    counted = count_common(snapshot, ends, texts, rule, workers or Workers(1))
-    decided = near._replace(shared=counted.common, united=counted.united, sizes=counted.sizes)
-    return decided.only(np.flatnonzero(counted.common > 0))
+    near, rule = join_near(hits), SetRule(share.numerator, share.denominator)
+    stored, at = np.unique(near.stored, return_inverse=True)
+    sizes = np.stack([queries.n_features[near.given], snapshot.n_features_of(stored)[at]], axis=1).astype(np.int64)
+    possible = np.flatnonzero(may_confirm(sizes.T, rule))
+    asked, needed = distinct(near.given[possible]), distinct(at[possible])
+    rows = [*queries.read(asked), *snapshot.shingles_of(stored[needed])]
+    ends = np.stack([np.searchsorted(asked, near.given), len(asked) + np.searchsorted(needed, at)], axis=1)
+    common = np.zeros(len(at), np.int64)
+    if len(possible):
+        texts = Confirmer(np.arange(len(rows), dtype=np.int32), rows, rule)
+        common[possible] = texts.compare(ends[possible], workers or Workers(1)).common
+    decided = near._replace(shared=common, united=sizes.sum(axis=1) - common, sizes=sizes)
+    return decided.only(np.flatnonzero(common > 0))
 
 
 def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]) -> list[_Found]:

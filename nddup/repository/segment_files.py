@@ -31,9 +31,9 @@ from nddup.reading.parquet_rows import expanded_size
 from nddup.repository.commits import Segment
 from nddup.repository.places import SEGMENTS, Place, digest_file
 from nddup.repository.sound_values import find_fault_in_table
-from nddup.tables import CLUSTERS, FALSE_COMPONENTS, LIKENESS, MEMBERS, OF_TEXTS, PAIRS, Column, Table
+from nddup.tables import CLUSTERS, FALSE_COMPONENTS, MEMBERS, OF_TEXTS, PAIRS, Column, Table
 
-LAYOUT, EXACT_LAYOUT = 2, 3
+LAYOUT, EXACT_LAYOUT = 4, 5
 """Versions of the tables and of the commit files: where sketches decide, and where shingles are stored that decide; a
 repository with another one is refused."""
 
@@ -77,19 +77,6 @@ SHINGLES = Table(
     ),
 )
 
-EDGES = Table(
-    "edges",
-    "One row per near-duplicate or candidate pair of distinct sketches, written when the later one was added.",
-    (
-        Column("node_a", "long", "a node"),
-        Column("node_b", "long", "another"),
-        *LIKENESS,
-        Column("common", "int",
-               "number of distinct shingles that both have; 0: a candidate that all shingles did not confirm; null"
-               " where sketches decide"),
-    ),
-)  # fmt: skip
-
 POSTINGS = Table(
     "postings", "The prefix features of the segment's sketches, sorted by feature.",
     (
@@ -118,6 +105,7 @@ STATE = Table(
         Column("duplicate_of", "string", "its kept near-duplicate; null where it is kept itself"),
         Column("duplicate_key", "long", "number of that document; null where it is kept itself"),
         Column("reason", "string", "as in `keep`"),
+        Column("leader", "boolean", "likewise"),
     ),
 )  # fmt: skip
 
@@ -204,7 +192,7 @@ RESULTS = {
 SEGMENT = {
     table.name: table
     for table in (
-        DOCUMENTS, TEXTS, SKETCHES, SHINGLES, EDGES, POSTINGS, COMMON, GONE, REPLACED, STATE, *RESULTS.values(),
+        DOCUMENTS, TEXTS, SKETCHES, SHINGLES, POSTINGS, COMMON, GONE, REPLACED, STATE, *RESULTS.values(),
         DIGESTS, CHANGES,
     )
 }  # fmt: skip

@@ -26,7 +26,6 @@ from nddup.repository.places import Place
 from nddup.repository.segment_files import (
     DIGESTS,
     DOCUMENTS,
-    EDGES,
     STATE,
     StoredShingles,
     fingerprint_of,
@@ -49,8 +48,7 @@ class Snapshot:
         """The segments, oldest first.
 
         Raises:
-            OutputError: if one holds a number that no version has given, or two hold the same one; or other pairs than
-                those of the repository.
+            OutputError: if one holds a number that no version has given, or two hold the same one.
         """
         segments = [map_segment(self.repo, segment, self.identity.matching) for segment in self.commit.segments]
         for one, segment in zip(self.commit.segments, segments, strict=True):
@@ -58,8 +56,6 @@ class Snapshot:
             given.append((segment.components, self.commit.next_component))
             if any(len(numbers) and numbers[-1] >= following for numbers, following in given):
                 raise OutputError(f"{self.repo}: segments/{one.name} holds numbers that no version has given")
-            if segment.edges["common"].null_count != (0 if self.identity.is_exact else len(segment.edges)):
-                raise OutputError(f"{self.repo}: segments/{one.name} holds pairs of another kind of repository")
         for parts in ([one.doc_keys for one in segments], [one.nodes for one in segments]):
             if hold_common(parts):
                 raise OutputError(f"{self.repo}: two segments hold the same number; the repository is damaged")
@@ -219,12 +215,6 @@ class Snapshot:
         """Return DIGESTS of some components."""
         parts = ((segment.digests, find_rows(_first(segment.digests), components).rows) for segment in self.mapped)
         return _taken(parts, DIGESTS.arrow.empty_table())
-
-    def edges_of(self, nodes: NDArray[np.int64]) -> pa.Table:
-        """Return the near-duplicate pairs with both ends among some nodes (ascending)."""
-        parts = ((segment.edges, find_rows(_first(segment.edges), nodes).rows) for segment in self.mapped)
-        edges = _taken(parts, EDGES.arrow.empty_table())
-        return edges.filter(pa.array(is_among(edges["node_b"].to_numpy(), nodes)))
 
 
 def _first(table: pa.Table) -> NDArray[np.int64]:

@@ -27,7 +27,7 @@ MAY_LACK = frozenset(
 DIGESTED = frozenset(["documents", "pairs", "clusters", "members", "keep", "false_components"])
 """The tables of a run that have digests: the values of the column `name`."""
 
-ORDERED = {"documents": "doc_key", "state": "component_key", "edges": "node_a", "digests": "component_key"}
+ORDERED = {"documents": "doc_key", "state": "component_key", "digests": "component_key"}
 """The tables whose rows are looked up, and the column by which they are ordered."""
 
 DTYPES: dict[str, Any] = {

@@ -315,7 +315,6 @@ def merge(snapshot: Snapshot, segments: Sequence[Segment], change: Change) -> di
         "documents": after.live(documents["doc_key"]),
         "texts": after.live(whole["texts"]["doc_key"]),
         "sketches": after.live_nodes(whole["sketches"]["node"]),
-        "edges": after.live_nodes(whole["edges"]["node_a"]) & after.live_nodes(whole["edges"]["node_b"]),
         "gone": ~np.isin(whole["gone"]["doc_key"].to_numpy(), documents["doc_key"].to_numpy()),
         "replaced": ~np.isin(whole["replaced"]["component_key"].to_numpy(), state["component_key"].to_numpy()),
     }
@@ -365,7 +364,7 @@ class _Afterwards(NamedTuple):
 
 def with_postings(tables: Mapping[str, pa.Table], matching: Matching) -> dict[str, pa.Table]:
     """Return the tables sorted by their keys, with the postings and common features of the sketches."""
-    keys = {"documents": "doc_key", "texts": "doc_key", "sketches": "node", "edges": "node_a", "state": "component_key"}
+    keys = {"documents": "doc_key", "texts": "doc_key", "sketches": "node", "state": "component_key"}
     keys |= dict.fromkeys(("digests", *RESULTS), "component_key")
     sorted_tables = {name: table.sort_by(keys[name]) if name in keys else table for name, table in tables.items()}
     sketches = sorted_tables["sketches"]

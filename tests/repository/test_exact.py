@@ -219,7 +219,7 @@ def test_a_repository_without_shingles_stays_as_it_was(tmp_path: Path, capsys: p
     repo.add(texts)
     commit = tmp_path / "repo" / "commits" / "2.json"
     stored = json.loads(commit.read_text())
-    assert stored["repository"]["layout"] == 2
+    assert stored["repository"]["layout"] == 4
     del stored["digest"], stored["repository"]["settings"]["pairs"]["confirm"]
     commit.write_text(json.dumps(stored))
     again = nddup.repository.open(str(tmp_path / "repo"))
@@ -232,11 +232,11 @@ def test_a_repository_without_shingles_stays_as_it_was(tmp_path: Path, capsys: p
     make(tmp_path / "exact").add(texts)
     commit = tmp_path / "exact" / "commits" / "2.json"
     stored = json.loads(commit.read_text())
-    assert stored["repository"]["layout"] == 3
+    assert stored["repository"]["layout"] == 5
     del stored["digest"]
-    stored["repository"]["layout"] = 4
+    stored["repository"]["layout"] = 3
     commit.write_text(json.dumps(stored))
-    with pytest.raises(OutputError, match=r"its layout is 4, expected 2 or 3"):
+    with pytest.raises(OutputError, match=r"its layout is 3, expected 4 or 5"):
         nddup.repository.open(str(tmp_path / "exact"))
 
 

@@ -230,7 +230,7 @@ def _damage(path: Path, how: str) -> None:
         ("truncated commit", r"commits/3.json is damaged"),
         ("missing segment", r"documents.parquet is missing"),
         ("short file", r"documents.parquet has another size than was written"),
-        ("layout=9", r"its layout is 9, expected 2 or 3"),
+        ("layout=9", r"its layout is 9, expected 4 or 5"),
         ("byte_order=big", r"its byte order is big, expected little"),
         ("sketch_format=0/old", r"its sketches are of format 0/old"),
         ("recipe=other", r"its recipe is \[other\]"),

@@ -133,21 +133,19 @@ def test_a_choice_of_versions_sources_and_number(tmp_path: Path) -> None:
     assert ids(Ask(sources="no*")) == [None]
 
 
-def test_too_large_a_family_is_refused_in_one_batch(tmp_path: Path) -> None:
-    """A batch with more than `pairs.max_postings` sketches of one prefix feature is refused; smaller ones are not."""
+def test_what_a_run_could_not_compare_is_refused(tmp_path: Path) -> None:
+    """Where nothing leads, a batch in which one feature takes more than `pairs.max_comparisons` changes nothing."""
     words = [f"w{i}" for i in range(200)]
-    repo = nddup.repository.create(str(tmp_path / "repo"), pairs={"threshold": 0.5, "max_postings": 3})
-    pages = [{"id": f"d{n}", "text": " ".join(words[: 150 + 10 * n])} for n in range(5)]
-    parts = [tmp_path / name for name in ("all.jsonl", "first.jsonl", "second.jsonl")]
-    for path, chosen in zip(parts, (pages, pages[:2], pages[2:]), strict=True):
-        path.write_text("".join(json.dumps(page) + "\n" for page in chosen))
+    pairs = {"measure": "containment", "threshold": 0.5, "max_postings": 3, "max_comparisons": 2}
+    sketch, clusters = {"kind": "mod-m", "modulus": 1}, {"mode": "components"}
+    repo = nddup.repository.create(str(tmp_path / "repo"), sketch=sketch, pairs=pairs, clusters=clusters)
+    repo.add({"a": " ".join(words)})
 
-    with pytest.raises(CapacityError, match="nothing was changed: add it in smaller batches"):
-        repo.add([str(parts[0])])
-    for path in parts[1:]:
-        repo.add([str(path)])
+    with pytest.raises(CapacityError, match=r"pairs\.max_comparisons"):
+        repo.add({f"d{n}": " ".join(words[: 150 + 10 * n]) for n in range(5)})
 
-    assert repo.query({"q": " ".join(words[:150])}, Ask())["doc_id"].to_pylist()[0] == "d0"
+    assert repo.snapshot.live_keys.tolist() == [0]
+    assert repo.query({"q": " ".join(words[:150])}, Ask())["doc_id"].to_pylist() == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,10 @@ CHOICES: dict[str, dict[str, Any]] = {
         "sketch.size": 24, "pairs.threshold": 0.5, "pairs.confirm": "none", "pairs.max_edges": 1,
         "clusters.mode": "partition",
     },
+    "leaders, long lists": {
+        "sketch.size": 24, "pairs.threshold": 0.5, "pairs.confirm": "none", "pairs.max_edges": 2,
+        "pairs.max_postings": 2,
+    },
     "leaders, bands": {"sketch.kind": "minhash", "sketch.size": 24, "pairs.threshold": 0.5, "pairs.max_edges": 2},
     "exact": {"sketch.size": 24, "pairs.threshold": 0.6, "pairs.confirm": "resemblance", "keep.policy": "first"},
     "exact, slots": {
@@ -59,6 +63,10 @@ CHOICES: dict[str, dict[str, Any]] = {
     },
     "exact, leaders": {
         "sketch.size": 24, "pairs.threshold": 0.6, "pairs.confirm": "resemblance", "pairs.max_edges": 3,
+    },
+    "exact, long lists": {
+        "sketch.size": 24, "pairs.threshold": 0.5, "pairs.confirm": "resemblance", "pairs.max_edges": 4,
+        "pairs.max_postings": 2,
     },
     "exact, leaders, partition": {
         "sketch.size": 24, "pairs.threshold": 0.5, "pairs.confirm": "resemblance", "pairs.max_edges": 1,
