@@ -271,13 +271,13 @@ def say_split(summary: ToldSplit, run: FinishedRun) -> Iterator[str]:
     reason = given if counts["given"] else "a unit goes to one part as a whole"
     for row in summary.shares:
         off, share = row["documents"] - row["asked"], 100 * row["documents"] / placed
-        why = "" if abs(off) <= NEAR * row["asked"] else f"; {off:+,.0f}: {reason}"
-        yield f"{row['part']}: {row['documents']:,} documents, {share:.2f} % (asked {row['asked']:,.1f}{why})"
+        why = "" if abs(off) <= NEAR * row["asked"] else f"; {off:+,.1f}: {reason}"
+        yield f"{row['part']}: {counted(row['documents'], 'document')}, {share:.2f} % (asked {row['asked']:,.1f}{why})"
     for row in summary.furthest:
         value = row["value"] or ("no value" if row["value"] is None else "an empty one")
         yield (
             f"by {row['name']}: furthest from its share is {value} in {row['part']}:"
-            f" {row['documents']:,} documents, asked {row['asked']:,.1f}"
+            f" {counted(row['documents'], 'document')}, asked {row['asked']:,.1f}"
         )
     if counts["beyond"]:
         yield f"{counted(counts['beyond'], 'unit')} larger than any part's whole share: in the part that has most"

@@ -147,7 +147,21 @@ def test_a_part_misses_its_share_for_what_is_given(capsys: pytest.CaptureFixture
     assert main(["split", "run", "--parts", "train=.5,test=.5", "--fixed", "most.csv", "-o", "most"]) == 0
 
     said = capsys.readouterr().out
-    assert "train: 200 documents, 100.00 % (asked 100.0; +100: units are whole, and 200 documents had a part)\n" in said
+    assert (
+        "train: 200 documents, 100.00 % (asked 100.0; +100.0: units are whole, and 200 documents had a part)\n" in said
+    )
+
+
+def test_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    """The summary of a run of one document counts it in the singular, and a deviation below one is no zero."""
+    Path("one.jsonl").write_text('{"id": "a", "text": "one two three four five six"}\n')
+    assert main(["run", "one.jsonl", "-o", "one", "--set", "output.report=false"]) == 0
+    capsys.readouterr()
+
+    assert main(["split", "one", "--parts", "train=.8,test=.2", "-o", "one-split"]) == 0
+
+    said = capsys.readouterr().out
+    assert "train: 1 document, 100.00 % (asked 0.8; +0.2: a unit goes to one part as a whole)\n" in said
 
 
 def test_check_counts_what_crosses(capsys: pytest.CaptureFixture[str]) -> None:
