@@ -23,7 +23,16 @@ from nddup.reading.charsets import (
     shown_encoding,
     wide_without_mark,
 )
-from nddup.reading.csv_rows import NAMED, Dialect, column_names, find_dialect, meant, read_csv
+from nddup.reading.csv_rows import (
+    NAMED,
+    Dialect,
+    column_names,
+    dialect_of,
+    find_dialect,
+    is_remark,
+    meant,
+    read_csv,
+)
 from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FILE_KINDS, FORMATS, BinaryError, FileHead, Format, FormatError, NoRecordsError
 from nddup.reading.mail import read_mail
@@ -115,6 +124,9 @@ _BINARY_WITH_ZEROS = {
     b"wOF": "a font",
 }
 """The same for bytes with which a text may begin too: such a file also has zero bytes."""
+
+_REMARKS = re.compile("\ufeff?(?=#)(?:#[^\n]*+\n|[ \t\r]*+\n)+")
+"""Lines before the header of a table, which its program or a person put there."""
 
 _TABLE_NAME = re.compile(r"\.(csv|tsv)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
 _TEXT_NAME = re.compile(r"\.(txt|text|md|markdown|rst)(\.(gz|bz2|zst|xz))?$", re.IGNORECASE)
@@ -263,6 +275,18 @@ def _csv_head(head: bytes, declared: Format, options: Mapping[str, Any], why: st
         decoded = decode_anyway(head, encoding := shown_encoding(head))
 
     text = decoded.text.lstrip("\r\n")
+    try:
+        return _table_head(text, encoding, declared, options, why)
+    except FormatError:
+        if not (remarks := _REMARKS.match(text)):
+            raise
+        below = _table_head(text[remarks.end() :], encoding, declared, options, why)
+        if not is_remark(text[: text.find("\n") + 1], dialect_of(below), below.format.content):
+            raise
+        return below
+
+
+def _table_head(text: str, encoding: str, declared: Format, options: Mapping[str, Any], why: str) -> FileHead:
     named = NAMED.match(text)
     text = text[named.end() :].lstrip("\r\n") if named else text
     first = next(io.StringIO(text, newline=""), "")  # up to a carriage return, a line feed, or both, as rows end

@@ -12,7 +12,8 @@ How a stray quote is bounded is described at `read_rows`, the ways to write a qu
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -41,6 +42,9 @@ NAMED = re.compile('\ufeff?"?sep=(.)"?[ ,;\t]*(?:\r\n?|\n)')
 """A first line that names the delimiter; spreadsheets may put delimiters after it."""
 
 _QUOTED = re.compile('"[^"]*(?:""[^"]*)*"')
+
+REMARK = "#"
+"""Begins a line before the header that is no row."""
 
 HEADER = "header"
 """The reason of a reject that names the columns again, where tables were joined: no document is lost with it."""
@@ -309,7 +313,7 @@ def read_csv(stream: Expanded, head: FileHead, max_record: int) -> Iterator[Reco
     lines = Lines(text, max_record)
     dialect = dialect_of(head)
     columns: list[str] | None = None
-    for row in read_rows(lines, dialect):
+    for row in read_rows(lines, dialect, head.format.content):
         if isinstance(row, Reject):
             yield row
         elif columns is None:
@@ -404,7 +408,9 @@ class Lines:
         return line
 
 
-def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> Iterator[list[str] | Reject]:
+def read_rows(
+    lines: Lines, dialect: Dialect, content: Sequence[str] = (), *, with_blank: bool = False
+) -> Iterator[list[str] | Reject]:
     """Yield the rows, including the header. `lines.row` holds the lines of the current row.
 
     A quoted field may hold line ends, so a stray quote extends to the next quote, or to the end of the file. Rows are
@@ -413,9 +419,11 @@ def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> It
     a reject and reading continues with the second line.
 
     Args:
+        content: the columns of the text; where they are given, remarks before the header are as blank lines.
         with_blank: whether a blank line is an empty row; if not, blank lines are skipped. A first line that names the
             delimiter, as for Excel, is as one. A row that names the columns again is a reject (`HEADER`).
     """
+    yield from (list[str]() for _ in _take_remarks(lines, dialect, content) if with_blank)
     rows = dialect.read(lines, strict=True)
     width, is_first = 0, True
     header: list[str] = []
@@ -444,6 +452,37 @@ def read_rows(lines: Lines, dialect: Dialect, *, with_blank: bool = False) -> It
         if row or with_blank:
             width = width or (0 if isinstance(row, Reject) else len(row))
             yield row
+
+
+def is_remark(line: str, dialect: Dialect, content: Iterable[str]) -> bool:
+    """Return whether the first line of a table is a remark: it begins with `#`, and names no column of the text.
+
+    Example:
+        >>> is_remark("# of May, 2024", Dialect(","), ["text"]), is_remark("#id,text", Dialect(","), ["text"])
+        (True, False)
+    """
+    if not line.lstrip("\ufeff").startswith(REMARK):
+        return False
+    with suppress(csv.Error):
+        return not set(content).intersection(column_names(next(dialect.read([line]), [])))
+    return True
+
+
+def _take_remarks(lines: Lines, dialect: Dialect, content: Sequence[str]) -> Iterator[None]:
+    """Take the lines before the header, if the first is a remark: all that are blank or begin with `#`."""
+    is_first = True
+    while content:
+        lines.begin()
+        try:
+            line = next(lines, "")
+        except _LongRowError:
+            line = ""
+        is_taken = is_remark(line, dialect, content) if is_first else line.startswith(REMARK) or line.isspace()
+        if not is_taken:
+            lines.give_back(0)
+            return
+        is_first = False
+        yield
 
 
 class _WholeLines:

@@ -63,7 +63,7 @@ def rewrite_csv(stream: Expanded, head: FileHead, verdicts: Verdicts, max_record
     lines.pass_over = source.pass_over
     dialect, reader, has_header = dialect_of(head), Reader(verdicts), False
     columns: list[str] = []
-    for row in read_rows(lines, dialect, with_blank=True):
+    for row in read_rows(lines, dialect, head.format.content, with_blank=True):
         raw = source.take(len(lines.row))
         if row == []:
             names_delimiter = not has_header and "".join(lines.row).strip()

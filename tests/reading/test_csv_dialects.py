@@ -113,6 +113,22 @@ def test_tables_of_databases_are_read_as_they_were_written(values: list[str]) ->
     assert texts(read(f"id\ttext\n1\t{others}\n2\t\\N\n", "a.tsv")) == [others, ""]  # no backslashes of a database
 
 
+@pytest.mark.parametrize("lines", ["# a\n", '#\r\n\r\n# of "May, 2024\r\n', '# x,"y" z\n', "\ufeff# a, b\n# id,text\n"])
+def test_remarks_before_the_header_are_no_rows(tmp_path: Path, lines: str) -> None:
+    """They stay where the table is written again; a header that begins with their sign is one."""
+    data = f"{lines}id,text\n#1,one two three four five six\n2,one two three four five six\n"
+    found = read(data)
+    assert texts(found) == ["one two three four five six"] * 2
+    assert [one.doc_id for one in found] == ["#1", "2"]
+    assert texts(read("#id,text\n1,a\n# b,c\n")) == ["a", "c"]
+
+    (tmp_path / "in.csv").write_bytes(data.encode())
+    config = build_config({"output": {"report": False, "kept": "as-input"}}, origin="test")
+    run_locally([str(tmp_path / "in.csv")], str(tmp_path / "out"), config)
+    [kept] = (tmp_path / "out" / "kept").rglob("*.csv")
+    assert kept.read_bytes().decode() == data[: data.index("2,one")].replace("\r\n\r\n", "\r\n")
+
+
 @pytest.mark.parametrize("line", ["sep=^\r\n", '"sep=^"\r\n', "sep=^\n"])
 def test_the_first_line_may_name_the_delimiter(tmp_path: Path, line: str) -> None:
     """As Excel reads and writes it: any delimiter is read, and the line stays where the table is written again."""
