@@ -108,6 +108,31 @@ def test_a_random_history_equals_a_fresh_run(tmp_path: Path, choice: str, seed: 
     require_equal(repo, live)
 
 
+def test_sketches_are_looked_up_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a batch larger than a portion every new sketch finds the stored one near it, which no other is near."""
+    monkeypatch.setattr("nddup.repository.batch_nodes.TOGETHER", 2)
+    repo, texts = make(tmp_path / "repo", "exact"), [" ".join(f"f{n}w{i}" for i in range(60)) for n in range(7)]
+    batches = [Batch({f"{add or 'a'}{n}": f"{text} {add}" for n, text in enumerate(texts)}) for add in ("", "more")]
+    require_equal(repo, play(repo, batches))
+
+
+def test_what_leaders_leave_apart_stays_one_component(tmp_path: Path) -> None:
+    """Of a chain a-c-d-b of near-duplicates a and b lead, so c-d is not listed: a text near b still touches all."""
+    words = [f"w{i}" for i in range(80)]
+    texts = {name: " ".join(words[8 * at : 8 * at + 40]) for at, name in enumerate("acdbe")}
+    limits = {"pairs.threshold": 0.6, "pairs.max_edges": 2, "keep.policy": "first", "local.processes": 1}
+    repo = nddup.repository.create(str(tmp_path / "repo"), **limits)
+    live = play(repo, [Batch({name: texts[name] for name in "abcd"})])
+    stored = live_tables(repo.snapshot)
+    assert leaders_of(stored) == ["a", "b"]
+    assert [*zip(*stored["pairs"].select(["doc_a", "doc_b"]).to_pydict().values(), strict=True)] == [
+        ("a", "c"),
+        ("b", "d"),
+    ]
+
+    require_equal(repo, live | play(repo, [Batch({"e": texts["e"]})]))
+
+
 @settings(max_examples=examples(3, 5), deadline=None)
 @given(choice=st.sampled_from(sorted(CHOICES)), seed=st.integers(0, 2**32), steps=st.integers(2, 8))
 def test_any_history_equals_a_fresh_run(
