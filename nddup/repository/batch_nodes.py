@@ -19,7 +19,7 @@ from nddup.embedded.workers import Workers
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.columns import lists_of, one_chunk, ragged_of
 from nddup.matching.confirm_texts import SetRule
-from nddup.matching.lookups import distinct, spread_rows
+from nddup.matching.lookups import distinct, find_near, leave_out, spread_rows
 from nddup.repository.identity import Identity
 from nddup.repository.segment_files import SKETCHES
 from nddup.repository.snapshot import Snapshot
@@ -28,8 +28,12 @@ from nddup.scanning.sketch_records import fingerprint_sketches, fingerprint_text
 from nddup.settings.plan import record_limits, tokens_of
 from nddup.sketching.min_s import Sketches
 
-TOGETHER = 1024
-"""Maximum number of new sketches that are looked up together, so that memory follows what is stored."""
+LEAST, TOGETHER = 16, 1024
+"""New sketches that are looked up together: at first few, so that those of one family do not each meet all that is
+stored of it; at most so many, for their hits are held."""
+
+WORTH = 50
+"""Postings of a segment for each hit up to which stored nodes that were hit are left out of further look-ups."""
 
 Read = Callable[[NDArray[np.int64]], Sequence[Row]]
 """Reads the shingle ids of some texts, given by their places."""
@@ -108,7 +112,7 @@ def name_batch(
         NddupError: if a text is no longer found in the source, because it changed meanwhile.
 
     Cost: look-ups in each segment; where all shingles decide, a second pass over the source. Memory: the hits of
-        `TOGETHER` sketches.
+        `TOGETHER` sketches. Of a large family only the first new ones meet all that is stored of it.
     """
     nodes, first_rows = _name_nodes(snapshot, documents)
     by_node = first_rows[np.argsort(nodes[first_rows])]
@@ -132,11 +136,17 @@ def _find_near(
     snapshot: Snapshot, names: NDArray[np.int64], sketches: Ragged, n_features: NDArray[np.int32]
 ) -> NDArray[np.int64]:
     matching = snapshot.identity.matching_at(snapshot.identity.config.pairs.threshold)
-    parts = [np.empty(0, np.int64)]
-    for low in range(0, len(names), TOGETHER):
-        rows = np.arange(low, min(low + TOGETHER, len(names)))
+    postings = [segment.postings for segment in snapshot.mapped]
+    parts, low, count = [np.empty(0, np.int64)], 0, LEAST
+    while low < len(names):
+        rows = np.arange(low, min(low + count, len(names)))
         given = spread_rows(names[rows], take_rows(sketches, rows), n_features[rows], matching)
-        parts += [distinct(near.stored) for near in snapshot.find_near(given, matching)]
+        for number, of_segment in enumerate(postings):
+            hits = find_near(of_segment, given, matching).stored
+            parts.append(distinct(hits))
+            if WORTH * len(hits) > len(of_segment.features):
+                postings[number] = leave_out(of_segment, parts[-1], matching)
+        low, count = low + count, min(2 * count, TOGETHER)
     return distinct(np.concatenate(parts))
 
 

@@ -108,19 +108,28 @@ def test_a_random_history_equals_a_fresh_run(tmp_path: Path, choice: str, seed: 
     require_equal(repo, live)
 
 
-def test_sketches_are_looked_up_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a batch larger than a portion every new sketch finds the stored one near it, which no other is near."""
-    monkeypatch.setattr("nddup.repository.batch_nodes.TOGETHER", 2)
-    repo, texts = make(tmp_path / "repo", "exact"), [" ".join(f"f{n}w{i}" for i in range(60)) for n in range(7)]
+@pytest.mark.parametrize("choice", ["exact", "levels"])
+def test_sketches_are_looked_up_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str) -> None:
+    """Of a batch larger than a portion every new sketch finds the stored one near it, which no other is near.
+
+    Nor does it matter that stored ones which were hit are left out of later portions.
+    """
+    for name, value in {"LEAST": 2, "TOGETHER": 2, "WORTH": 10**6}.items():
+        monkeypatch.setattr(f"nddup.repository.batch_nodes.{name}", value)
+    repo, texts = make(tmp_path / "repo", choice), [" ".join(f"f{n}w{i}" for i in range(60)) for n in range(7)]
     batches = [Batch({f"{add or 'a'}{n}": f"{text} {add}" for n, text in enumerate(texts)}) for add in ("", "more")]
-    require_equal(repo, play(repo, batches))
+    live = play(repo, batches)
+    require_equal(repo, live)
+
+    repo = make(tmp_path / "other", choice)
+    require_equal(repo, play(repo, draw_history(7, steps=5, most=16)))
 
 
 def test_what_leaders_leave_apart_stays_one_component(tmp_path: Path) -> None:
     """Of a chain a-c-d-b of near-duplicates a and b lead, so c-d is not listed: a text near b still touches all."""
     words = [f"w{i}" for i in range(80)]
     texts = {name: " ".join(words[8 * at : 8 * at + 40]) for at, name in enumerate("acdbe")}
-    limits = {"pairs.threshold": 0.6, "pairs.max_edges": 2, "keep.policy": "first", "local.processes": 1}
+    limits: dict[str, Any] = {"pairs.threshold": 0.6, "pairs.max_edges": 2, "keep.policy": "first"}
     repo = nddup.repository.create(str(tmp_path / "repo"), **limits)
     live = play(repo, [Batch({name: texts[name] for name in "abcd"})])
     stored = live_tables(repo.snapshot)
