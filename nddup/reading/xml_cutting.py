@@ -126,6 +126,7 @@ class _Cutter:
             False  # whether the buffer ends with the file; inside a chunk that is too long
         )
         self._is_passing = False  # whether the rest of a chunk that is too long is passed on
+        self._last_end: int | None = None  # where the last end tag of a record stands, counted so; None: not searched
 
     def next(self) -> Piece | None:
         """Return the next piece; None at the end."""
@@ -182,7 +183,7 @@ class _Cutter:
     def _next_record(self, start: int) -> Piece:
         """Release the record that starts at a place, with all before it."""
         element = _Element(start, self._wrapper)
-        while not element.follow(self._data, self._limit(start)):
+        while not (self._has_no_end(start) or element.follow(self._data, self._limit(start))):
             if not self._take(start):
                 break
         if element.end:
@@ -197,6 +198,19 @@ class _Cutter:
         if after is not None and end_tag is None:  # its end tag is missing: it ends where the next record starts
             return self._release(after, is_open=True)
         return self._release(end_tag.end() if end_tag else bound, is_whole=end_tag is not None)
+
+    def _has_no_end(self, start: int) -> bool:
+        """Return whether the file surely ends before an element does: no end tag follows, and its own is not empty.
+
+        Without this, each record of a file that has no end tags would be followed to the end of the file.
+        """
+        if not self._is_last:
+            return False
+        if self._last_end is None:
+            ends = [tag.start() for tag in self._wrapper.any_end.finditer(self._data)]
+            self._last_end = self._passed + ends[-1] if ends else -1
+        tag = self._wrapper.open_tag.match(self._data, start)
+        return self._last_end < self._passed + start and tag is not None and not tag[0].endswith(b"/")
 
     def _reaches_end_of(self, hidden: int) -> bool:
         """Take pieces until a comment, CDATA section or instruction ends; return whether it does."""
@@ -222,6 +236,7 @@ class _Cutter:
 
     def _hold(self, piece: Chunk | Part) -> None:
         self._data += piece.value
+        self._last_end = None
         self._is_last = piece.is_last
         self._is_inside = isinstance(piece, Part) and not piece.ends
         if not (piece.is_last or self._is_inside):

@@ -11,7 +11,7 @@ from lxml import etree
 from nddup.reading.detect import read_head
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.records import record_text
-from nddup.reading.streams import Expanded, cut_pieces
+from nddup.reading.streams import Chunk, Expanded, cut_pieces
 from nddup.reading.xml_cutting import cut_records
 from nddup.scanning.whole_files import read_stream
 from tests.reading.record_files import read_all
@@ -155,6 +155,20 @@ def test_records_that_hold_the_separator_keep_a_file_whole() -> None:
         data = f"<r><doc><text>a</text>{body}</doc><doc/><doc></doc ></r>".encode()
 
         assert read_head(data, record="doc", content="text").is_indivisible == is_whole
+
+
+def test_no_record_of_a_file_has_an_end_tag() -> None:
+    """Each ends where the next one starts, however many they are, and an empty element by itself."""
+    bodies = ["" if number % 10 == 5 else f" id='{number}'><text>t{number}</text>" for number in range(200)]
+    records = [f"<doc{body or '/>'}" for body in bodies]
+    data = f"<r><doc id='a'><text>a</text></doc>{''.join(records)}".encode()
+    head, most = read_head(b"<r><doc id='a'><text>a</text></doc></r>"), 1 << 13
+
+    pieces = cut_pieces(Expanded(io.BytesIO(data), ""), head.separator, max_record=most)
+    found = [one.value for one in cut_records(pieces, head, max_record=most) if isinstance(one, Chunk)]
+
+    assert len(data) < most < len(data) * len(records) / 8
+    assert found == [b"<r><doc id='a'><text>a</text>", *(record.encode() for record in records)]
 
 
 @pytest.mark.parametrize(
