@@ -80,7 +80,7 @@ COLUMNS = {
     "pairs": ("doc_a", "doc_b", *(column.name for column in LIKENESS), "star"),
     "clusters": ("cluster_id", "support", "size", "members", "component", "coverage"),
     "members": ("cluster_id", "doc_id", "representative"),
-    "keep": ("doc_id", "kept", "duplicate_of", "reason"),
+    "keep": ("doc_id", "kept", "duplicate_of", "reason", "leader"),
     "false_components": ("component", "size", "pairs", "invented", "exact"),
 }
 """The columns of each table that are equal to those of a fresh run, as a repository promises; these are digested."""

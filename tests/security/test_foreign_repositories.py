@@ -183,8 +183,9 @@ def with_first(table: pa.Table, column: str, value: object, row: int = 0) -> pa.
 
 
 TABLES: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
-    "pairs of sketches": ("edges.parquet", lambda table: with_first(table, "overlap", 3)),
-    "a pair less": ("edges.parquet", lambda table: table.slice(1)),
+    "an overlap": ("pairs.parquet", lambda table: with_first(table, "overlap", 3, row=-1)),
+    "a pair less": ("pairs.parquet", lambda table: table.slice(0, len(table) - 1)),
+    "a leader": ("state.parquet", lambda table: with_first(table, "leader", value=True, row=-1)),
     "a component": ("false_components.parquet", lambda table: with_first(table, "component_key", 1)),
     "a document twice": ("documents.parquet", lambda table: with_first(table, "doc_key", 4, row=3)),
     "a sketch twice": ("sketches.parquet", lambda table: with_first(table, "node", 3, row=2)),
@@ -229,9 +230,10 @@ EXACT: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
         "sketches.parquet",
         lambda table: with_first(table, "sketch", [*table["sketch"][0].as_py()[:-1], -1]),
     ),
-    "a containment": ("edges.parquet", lambda table: with_first(table, "containment_b", 0.123)),
-    "an overlap": ("edges.parquet", lambda table: with_first(table, "overlap", 2)),
-    "a resemblance": ("edges.parquet", lambda table: with_first(table, "resemblance", 0.5)),
+    "a containment": ("pairs.parquet", lambda table: with_first(table, "containment_b", 0.123, row=-1)),
+    "an overlap": ("pairs.parquet", lambda table: with_first(table, "overlap", 2, row=-1)),
+    "a resemblance": ("pairs.parquet", lambda table: with_first(table, "resemblance", 0.5, row=-1)),
+    "common shingles": ("pairs.parquet", lambda table: with_first(table, "common", 1, row=-1)),
     "another sketch": ("documents.parquet", lambda table: with_first(table, "node", 3, row=1)),
 }
 """Lies in a repository where shingles decide, of which a query, or a later batch, would make other rows."""
