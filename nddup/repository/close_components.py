@@ -1,8 +1,8 @@
 """From the documents of touched components to all rows of these components, and the tables' totals.
 
 The steps are those of `nddup.embedded.steps`, called in the same order: the pairs are found anew among the documents of
-the touched components, of which there are as many as a run of these has. Pairs, keep-list, sets, covers and budgets
-depend only on a component's own rows, so the rows equal those of a fresh run over all documents.
+the touched components. Pairs, keep-list, sets, covers and budgets depend only on a component's own rows, so the rows
+equal those of a fresh run over all documents.
 
 The digest of a table is free of order: the sum of the BLAKE2b-128 of its rows, modulo 2^128. It can be updated: it
 is that of the version before, minus the rows of replaced components, plus the rows of new ones.
@@ -128,12 +128,25 @@ class _Texts:
     def confirmer_of(self, matches: Matches, nodes: Nodes) -> Confirmer | None:
         """Return what compares the texts of candidates; None where the sketches decide."""
         self.may_join = joined_ends(matches)
-        if not self._identity.is_exact:
-            return None
-        share = self._identity.config.pairs.share
-        rule = SetRule(share.numerator, share.denominator)
-        wanted = list_candidates(matches, nodes, rule)
-        return Confirmer(wanted, self._scope.read(self._scope.nodes[wanted]), rule)
+        return stored_confirmer(
+            self._identity, matches, nodes, lambda places: self._scope.read(self._scope.nodes[places])
+        )
+
+
+def stored_confirmer(
+    identity: Identity, matches: Matches, nodes: Nodes, read: Callable[[NDArray[np.int32]], Sequence[Row]]
+) -> Confirmer | None:
+    """Return what compares the shingles of candidates; None where the sketches decide.
+
+    Args:
+        read: returns where the shingle ids of the documents at some places lie.
+    """
+    if not identity.is_exact:
+        return None
+    share = identity.config.pairs.share
+    rule = SetRule(share.numerator, share.denominator)
+    wanted = list_candidates(matches, nodes, rule)
+    return Confirmer(wanted, read(wanted), rule)
 
 
 def _join(paired: engine.Paired, may_join: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -169,7 +182,7 @@ def _in_turn(documents: pa.Table, scope: Scope, identity: Identity) -> tuple[pa.
     config, asked = identity.config, identity.config.keep
     if identity.mode == "rebuild":
         return documents, config
-    ranks = name_nodes(documents, order=asked.order, levels=levels_of(config), same=asked.same_places).policy_rank
+    ranks = name_nodes(documents, order=asked.order, levels=levels_of(config)).policy_rank
     turns = np.empty(len(ranks), np.int64)
     turns[np.lexsort((ranks, scope.versions, ~scope.was_kept))] = np.arange(len(ranks))
     at = documents.schema.get_field_index("doc_key")

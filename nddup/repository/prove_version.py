@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from fractions import Fraction
-from functools import partial
 from hashlib import blake2b
 from math import sqrt
 from typing import NamedTuple
@@ -15,14 +14,13 @@ from numpy.typing import NDArray
 
 from nddup.embedded import steps as engine
 from nddup.embedded.collapse import Nodes
-from nddup.embedded.confirm import ENDS, Confirmer, list_candidates
+from nddup.embedded.confirm import ENDS, Confirmer
 from nddup.embedded.match import Matches
 from nddup.embedded.workers import Workers
 from nddup.errors import OutputError
 from nddup.ground.columns import one_chunk
-from nddup.matching.confirm_texts import SetRule
 from nddup.matching.lookups import build_postings, distinct, find_rows, is_among
-from nddup.repository.close_components import COLUMNS, row_digests, tables_totals, totals_by
+from nddup.repository.close_components import COLUMNS, row_digests, stored_confirmer, tables_totals, totals_by
 from nddup.repository.live_tables import live_tables
 from nddup.repository.mapped import FOLDER, MappedSegment, as_segment, make_parts
 from nddup.repository.places import Place
@@ -206,20 +204,16 @@ def _compare(promise: str, ours: dict[str, tuple[int, str]], theirs: dict[str, t
 
 def _run_fresh(snapshot: Snapshot, documents: pa.Table, workers: Workers) -> dict[str, pa.Table]:
     config = snapshot.identity.config
-    read = partial(_read_stored, snapshot) if snapshot.identity.is_exact else None
+    owners = _nodes_of(snapshot)
+
+    def read(matches: Matches, nodes: Nodes) -> Confirmer | None:
+        return stored_confirmer(snapshot.identity, matches, nodes, lambda at: snapshot.shingles_of(owners[at]))
+
     paired = engine.pair(documents, config, workers, read=read)
     clustered = engine.cluster(paired, config, workers)
     kept = engine.keep(paired, clustered, config)
     tables = {"documents": documents, "pairs": paired.pairs, "keep": kept.keep}
     return tables | {name: getattr(clustered, name) for name in COLUMNS if name not in tables}
-
-
-def _read_stored(snapshot: Snapshot, matches: Matches, nodes: Nodes) -> Confirmer:
-    """Return what compares the stored shingles of candidates among all live documents, ordered by their numbers."""
-    pairs = snapshot.identity.config.pairs
-    rule = SetRule(pairs.share.numerator, pairs.share.denominator)
-    wanted = list_candidates(matches, nodes, rule)
-    return Confirmer(wanted, snapshot.shingles_of(_nodes_of(snapshot)[wanted]), rule)
 
 
 def _nodes_of(snapshot: Snapshot) -> NDArray[np.int64]:
