@@ -3,6 +3,7 @@
 import argparse
 
 import numpy as np
+import pyarrow.compute as pc
 
 from bench.pairing import make_sketches
 from bench.recording import record, show
@@ -39,7 +40,7 @@ def _count(name: str, threshold: Threshold, sketches: Ragged, options: argparse.
     for tasks in TASKS:
         long_lists, division = LongLists(10_000, NO_LIMIT), divide(count * SIZE, tasks)
         compared, moved = find_pairs(sketches, Pairing(threshold, division, long_lists, links=True, most_ids=SIZE))
-        pairs.add(sum(batch.num_rows for batch in compared if batch.column("what")[0].as_py() == "pair"))
+        pairs.add(sum(pc.sum(pc.equal(batch.column("what"), "pair")).as_py() or 0 for batch in compared))
         sent[tasks] = {name: round(size / count) for name, size in moved.items()} | {
             "all": round(sum(moved.values()) / count)
         }

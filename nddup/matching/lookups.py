@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from nddup.ground.arrays import Ragged, take_rows
 from nddup.ground.kernels import compiled
-from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches
+from nddup.matching.bitmaps import Bitmaps, make_bitmaps, most_common
+from nddup.matching.threshold import Rule, Threshold, common_needed, compare_sketches, is_too_small
 from nddup.sketching.minhash import Finder
 from nddup.sketching.permutations import GOLDEN, ONE, mix_id
 from nddup.sketching.recipe import LEVEL_BITS, level_of, spread_levels
@@ -323,20 +324,20 @@ def find_near(postings: Postings, given: Rows, matching: Matching) -> Near:
     """
     threshold = matching.threshold
     sizes = np.diff(given.sketches.offsets).astype(np.int32)
-    bounds = threshold.bounds(sizes)
+    bounds = threshold.needs(given.totals)
     common = (postings.common, postings.common_holders)
     probe_offsets, features, lengths = _probe(given.sketches, bounds, *common, matching)
     is_containment = threshold.is_containment
     probed = np.diff(probe_offsets).astype(np.int32) if is_containment else lengths
 
     first, last = _find_lists(postings.features, probe_offsets, features, probed)
-    stored = _Stored(postings.holders, postings.places, postings.rows.sketches.offsets)
-    about = (threshold.numerator, threshold.denominator, threshold.is_count, is_containment, matching.finder is None)
+    stored = _Stored(postings.holders, postings.places, postings.rows.sketches.offsets, postings.rows.totals)
+    about = (threshold.numerator, threshold.denominator, threshold.is_count, matching.finder is None)
     met, rows = [], []
     for i in np.flatnonzero(lengths > 0):
         span = slice(probe_offsets[i], probe_offsets[i] + probed[i])
-        asked = _Asked(int(sizes[i]), int(bounds[i]), int(lengths[i]), *about)
-        candidates = _meet(stored, first[span], last[span], asked)
+        asked = _Asked(int(sizes[i]), int(given.totals[i]), int(bounds[i]), *about)
+        candidates = _meet(stored, first[span], last[span], asked, threshold.rule)
         if len(candidates):
             met.append(np.full(len(candidates), i))
             rows.append(candidates)
@@ -376,30 +377,35 @@ class _Stored(NamedTuple):
     holders: NDArray[np.int32]
     places: NDArray[np.int32]
     offsets: NDArray[np.int64]  # of the stored sketches
+    totals: NDArray[np.int32]
 
 
 class _Asked(NamedTuple):
     """One given sketch, and the threshold as plain numbers."""
 
     size: int
+    total: int
     bound: int
-    length: int  # features in its prefix
     numerator: int
     denominator: int
     is_count: bool
-    is_containment: bool
     has_order: bool
 
 
 @compiled
-def _meet(stored: _Stored, first: NDArray[np.int64], last: NDArray[np.int64], asked: _Asked) -> NDArray[np.int64]:
-    """Return the distinct rows, ascending, that hold a feature of one sketch where both prefixes can have it.
+def _meet(
+    stored: _Stored, first: NDArray[np.int64], last: NDArray[np.int64], asked: _Asked, rule: Rule
+) -> NDArray[np.int64]:
+    """Return the distinct rows, ascending, that hold a feature of one sketch and may be near to it.
+
+    A near-duplicate has enough in common from the first feature on that both hold: other meetings do not matter.
 
     Args:
         stored: the postings.
         first: where the posting list of each feature begins; the features are in the order of the sketch.
         last: where each list ends.
         asked: the sketch and the threshold.
+        rule: the threshold.
     """
     values = np.empty(np.sum(last - first), np.int64)
     count = 0
@@ -407,22 +413,34 @@ def _meet(stored: _Stored, first: NDArray[np.int64], last: NDArray[np.int64], as
         for at in range(first[i], last[i]):
             row = stored.holders[at]
             other = stored.offsets[row + 1] - stored.offsets[row]
-            need = asked.numerator
-            if not asked.is_count:
-                need = max(1, -(-other * asked.numerator // asked.denominator))
-            if need > other:
-                continue
-
-            is_prefix = not asked.has_order or stored.places[at] <= other - need
-            if asked.is_containment:
-                # The smaller sketch is contained: its prefix features may be anywhere in the larger one.
-                if not ((asked.size <= other and i < asked.length) or (asked.size > other and is_prefix)):
-                    continue
-            elif other < asked.bound or asked.size < need or not is_prefix:
-                continue
-            values[count] = row
-            count += 1
+            common = min(asked.size, other)
+            if asked.has_order:
+                common = min(asked.size - i, other - stored.places[at])
+            if _are_enough(common, asked, other, stored.totals[row], rule):
+                values[count] = row
+                count += 1
     return np.unique(values[:count])
+
+
+@compiled
+def _are_enough(common: int, asked: _Asked, other: int, total: int, rule: Rule) -> bool:
+    """Return whether a stored sketch of `other` ids may be near with as few ids in common.
+
+    By products: a division for each posting would take most of the time.
+    """
+    of_asked, of_other = True, True
+    if rule.is_containment:  # only the contained sketch asks for a share of itself
+        of_asked, of_other = asked.size <= other, asked.size > other
+    if of_asked and common < asked.bound:
+        return False
+    if of_other and common * asked.denominator < asked.numerator * (1 if asked.is_count else other):
+        return False
+    p, q = rule.exact_numerator, rule.exact_denominator
+    if p == 0:
+        return True
+    small, large = min(asked.total, total), max(asked.total, total)
+    at_most = common + max(large - rule.size, 0)  # shingles in common, as in `common_needed`
+    return not is_too_small(small, large, rule) and at_most * (p + q) >= p * (small + large)
 
 
 def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np.int64], matching: Matching) -> Near:
@@ -438,7 +456,8 @@ def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np
     bounds = matching.threshold.bounds(sizes)
     places = np.stack([met, where.reshape(-1) + n_given], axis=1)
     totals = np.concatenate([given.totals, stored.totals[distinct_rows]])
-    comparisons = _compare_all(both, places, totals, bounds, matching.threshold.rule)
+    bitmaps = make_bitmaps(*both)  # of a loose family nearly all pairs are told apart by these
+    comparisons = _compare_all(both, bitmaps, places, totals, bounds, matching.threshold.rule)
     is_near = comparisons[:, 0] >= 0
 
     names = np.stack([given.names[met], stored.names[rows]], axis=1)
@@ -457,7 +476,12 @@ def _compare(stored: Rows, given: Rows, met: NDArray[np.int64], rows: NDArray[np
 
 @compiled
 def _compare_all(
-    both: Ragged, places: NDArray[np.int64], totals: NDArray[np.int32], bounds: NDArray[np.int32], rule: Rule
+    both: Ragged,
+    bitmaps: Bitmaps,
+    places: NDArray[np.int64],
+    totals: NDArray[np.int32],
+    bounds: NDArray[np.int32],
+    rule: Rule,
 ) -> NDArray[np.int64]:
     """Return overlap, and numerator and denominator of the resemblance, of each pair; overlap -1 if not near."""
     values = np.empty((len(places), 3), np.int64)
@@ -465,5 +489,7 @@ def _compare_all(
         a, b = places[i, 0], places[i, 1]
         need = min(bounds[a], bounds[b]) if rule.is_containment else max(bounds[a], bounds[b])
         need = max(need, common_needed(totals[a], totals[b], rule))
-        values[i, 0], values[i, 1], values[i, 2] = compare_sketches(both, a, b, need, rule)
+        values[i, 0], values[i, 1], values[i, 2] = -1, 0, 0
+        if most_common(bitmaps, a, b) >= need:
+            values[i, 0], values[i, 1], values[i, 2] = compare_sketches(both, a, b, need, rule)
     return values

@@ -1,17 +1,32 @@
 """Look-ups in the mapped files of a segment: each equals a scan of all rows and reads nothing else."""
 
 import shutil
+from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nddup.repository
-from nddup.matching.lookups import distinct, find_rows, hash_strings, is_among, key_rows
+from nddup.ground.arrays import Ragged
+from nddup.matching.lookups import (
+    Matching,
+    Rows,
+    build_postings,
+    distinct,
+    find_near,
+    find_rows,
+    hash_strings,
+    is_among,
+    key_rows,
+    spread_rows,
+)
+from nddup.matching.threshold import Threshold
 from nddup.repository import mapped, segment_files
 from tests.repository.histories import draw_history, play
 
@@ -42,6 +57,64 @@ def test_a_hash_depends_on_the_string_alone(strings: list[str]) -> None:
     assert whole.tolist() == [hash_strings(pa.array([one], pa.string()))[0] for one in strings]
     assert whole[1:].tolist() == hash_strings(pa.array(strings, pa.string())[1:]).tolist()
     assert len(set(whole.tolist())) == len(set(strings))
+
+
+SIZE = 6
+SOME = st.integers(1, 14)
+DOCUMENT = st.sets(SOME, min_size=1) | st.builds(set(range(2, 12)).symmetric_difference, st.sets(SOME, max_size=4))
+DOCUMENTS = st.lists(DOCUMENT, min_size=1, max_size=8)
+"""The shingles of documents, half of which are of one family; many have more than the `SIZE` that a sketch holds."""
+
+THRESHOLDS = [
+    Threshold("resemblance", 1, 2, is_count=False, size=SIZE),
+    Threshold("resemblance", 2, 5, is_count=False, size=SIZE, exact=Fraction(7, 10)),
+    Threshold("resemblance", 1, 3, is_count=False, size=SIZE, exact=Fraction(1, 2)),
+    Threshold("overlap", 3, 1, is_count=True, size=SIZE),
+    Threshold("overlap", 3, 4, is_count=False, size=SIZE),
+    Threshold("containment", 3, 4, is_count=False, size=SIZE),
+]
+
+
+@settings(max_examples=600)
+@given(DOCUMENTS, DOCUMENTS, st.sampled_from(THRESHOLDS))
+def test_every_near_sketch_is_found(stored: list[set[int]], asked: list[set[int]], threshold: Threshold) -> None:
+    """What is found is what the definition says of every two sketches; of those that texts decide, all of the pairs."""
+    matching = Matching(threshold, None, levels=0)
+    near = find_near(build_postings(_rows(stored, matching), matching), _rows(asked, matching), matching)
+
+    pairs = list(zip(near.given.tolist(), near.stored.tolist(), strict=True))
+    due = [
+        (i, j) for (i, a), (j, b) in product(enumerate(asked), enumerate(stored))
+        if _is_near(set(sorted(a)[:SIZE]), set(sorted(b)[:SIZE]), threshold)
+    ]  # fmt: skip
+    if threshold.exact is None:
+        assert pairs == due
+        return
+    assert set(pairs) <= set(due)
+    true = [(i, j) for i, j in due if Fraction(len(asked[i] & stored[j]), len(asked[i] | stored[j])) >= threshold.exact]
+    assert set(pairs) >= set(true)
+
+
+def _rows(documents: list[set[int]], matching: Matching) -> Rows:
+    """Return the sketches of documents, named by their places."""
+    sketches = [sorted(shingles)[:SIZE] for shingles in documents]
+    offsets = np.cumsum([0, *map(len, sketches)])
+    ids = np.array([value for sketch in sketches for value in sketch], np.uint64)
+    counts = np.array([len(shingles) for shingles in documents], np.int32)
+    return spread_rows(np.arange(len(documents)), Ragged(offsets, ids), counts, matching)
+
+
+def _is_near(a: set[int], b: set[int], threshold: Threshold) -> bool:
+    """Apply the table of `nddup.matching.threshold` to two sketches, as sets."""
+    common, share = len(a & b), Fraction(threshold.numerator, threshold.denominator)
+    if threshold.is_count:
+        return common >= threshold.numerator
+    if threshold.measure == "overlap":
+        return common > 0 and common >= share * max(len(a), len(b))
+    if threshold.measure == "containment":
+        return common > 0 and common >= share * min(len(a), len(b))
+    first = sorted(a | b)[:SIZE] if max(len(a), len(b)) == SIZE else sorted(a | b)
+    return common > 0 and len(a & b & set(first)) >= share * len(first)
 
 
 def test_ids_of_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
