@@ -23,6 +23,7 @@ from itertools import islice
 from nddup.reading.charsets import SINGLE_BYTE, SURE_OF_UTF_8, canonical_charset, file_encoding, shown_encoding
 from nddup.reading.chats import is_chat, texts_of
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
+from nddup.reading.json_pairs import UPDATED, is_paired, paired_rows
 from nddup.reading.json_spread import as_lines, find_lists
 from nddup.reading.outcomes import untyped
 from nddup.reading.xml_cutting import holds_separators
@@ -63,6 +64,9 @@ _EXTRACTED = re.compile(
 """The start of a file of WikiExtractor, whose texts need be no XML: a scan of its tags could mislead."""
 
 _EXTRACTED_PARTS: dict[str, object] = {"record": "doc", "id": "@id", "url": "@url", "content": (".",)}
+
+_OF_ACTION = "_id"
+"""The id of a document in a file for Elasticsearch; without it, it has one of its own, as `id` may be."""
 
 _BLANKS = " \t\r\ufeff"
 _OBJECTS = json.JSONDecoder(strict=False)
@@ -319,23 +323,17 @@ def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is
     declared = replace(FORMATS["jsonl"], **settings)  # type: ignore[arg-type]
     can_be_lined = canonical_charset(encoding) in {"utf-8", *SINGLE_BYTE}
     row, is_spread, list_keys = _first_of_json(head, encoding, declared, can_be_lined=can_be_lined)
+    if are_pairs := can_be_lined and is_paired(head):
+        row, is_spread, list_keys = first_row(paired_rows(head, encoding)), False, ()
     keys, filled = list(row), _filled_in(row)
     if not keys and (not declared.content or "\n" not in head.decode(encoding, "replace").strip()):
         advice = "" if can_be_lined else f"; an array, or objects over several lines, are not read in {encoding}"
         raise FormatError(f"no line at its start is a JSON object{advice}")
 
-    content = declared.content
-    if not content:
-        content = text_fields(keys, _chats_of(row), filled)
-        if content == ("text",) and set(keys) >= _TWEET:
-            content = (_TWEET_TEXT,)
-        elif content and (len(content) == 1 or content[0] not in filled):
-            content = (TITLE_KEYS, content[-1])  # other lines may have a title
-    if not content:
-        raise FormatError(
-            f"cannot tell which key holds the text (seen: {', '.join(keys)}); set input.content and input.id"
-        )
+    content = declared.content or _content_of_json(row, filled, are_pairs=are_pairs)
     doc_id = declared.id or first_of(ID_NAMES, keys, filled)
+    if are_pairs and not declared.id:
+        doc_id = "|".join(dict.fromkeys((_OF_ACTION, doc_id or _OF_ACTION)))
     if doc_id and not declared.content and (size := _rows_in_columns(row.get(doc_id), row.get(content[-1]))):
         raise FormatError(
             f"{doc_id} and {content[-1]} are lists of {size:,}: columns of a table; write an object a row"
@@ -348,16 +346,33 @@ def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is
         content=content,
     )
     begins = "begins with [{" if _is_listed(head.decode(encoding, "replace")) else "begins with {"
+    begins = "begins with an action of Elasticsearch" if are_pairs else begins
     return FileHead(
         format=with_markup(declared),
         encoding=encoding,
         separator="\n".encode(encoding),
-        is_indivisible=is_spread,
+        is_indivisible=is_spread or are_pairs,
         is_by_line=True,
+        is_paired=are_pairs,
         is_spread=is_spread,
         list_keys=list_keys,
         why="input.format" if is_given else f"{'.'.join(list_keys)} is [{{" if list_keys else begins,
     )
+
+
+def _content_of_json(row: Mapping[str, object], filled: list[str], *, are_pairs: bool) -> tuple[str, ...]:
+    content = text_fields(list(row), _chats_of(row), filled)
+    if not content:
+        raise FormatError(
+            f"cannot tell which key holds the text (seen: {', '.join(row)}); set input.content and input.id"
+        )
+    if content == ("text",) and set(row) >= _TWEET:
+        content = (_TWEET_TEXT,)
+    elif len(content) == 1 or content[0] not in filled:
+        content = (TITLE_KEYS, content[-1])  # other lines may have a title
+    if are_pairs:
+        content = tuple("|".join([field, *(UPDATED + path for path in field.split("|"))]) for field in content)
+    return content
 
 
 def _first_of_json(

@@ -317,6 +317,7 @@ class FileHead:
         is_indivisible: whether records hold the separator, so that a file must be read from its start by one task.
         is_by_line: whether each record is a line, as in JSON lines.
         is_spread: whether they are lines only as a `LinedStream`: JSON in an array, over several lines, or many a line.
+        is_paired: whether a line before each says what it is, as in files for Elasticsearch (`json_pairs`).
         list_keys: the keys that lead to that array, where it stands in an object.
         quote: the character around the values of a table; empty if none is quoted.
         escape: the character before a quote inside such a value; empty if it is doubled.
@@ -332,6 +333,7 @@ class FileHead:
     is_indivisible: bool = False
     is_by_line: bool = False
     is_spread: bool = False
+    is_paired: bool = False
     list_keys: tuple[str, ...] = ()
     quote: str = '"'
     escape: str = ""

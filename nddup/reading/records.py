@@ -26,6 +26,7 @@ from nddup.reading.charsets import find_encoding
 from nddup.reading.chats import left_of, said_in, texts_of, unread_parts
 from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FieldKind, FileHead, split_field
+from nddup.reading.json_pairs import split_pair
 from nddup.reading.markup import main_text, read_unknown, strip_markup
 from nddup.reading.outcomes import (
     Record,
@@ -61,8 +62,11 @@ Markup = Literal["auto", "html", "text"]
 Part = Literal["all", "main"]
 
 
-def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
+def parse_json(chunk: bytes, head: FileHead, added: dict[str, Any] | None = None) -> Record | Reject | None:
     """Read one line. Numbers are kept as written, so that an id such as 7.50 or 10^400 is not changed.
+
+    Args:
+        added: fields of the object that stand elsewhere.
 
     Returns:
         The record; a reject `malformed`, `no content`, `bad base64` or `id too long`; None for a blank line. Never
@@ -73,7 +77,7 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
 
     start = excerpt(chunk, head.encoding)
     try:
-        written, row = _decode(chunk, head.encoding)
+        written, row = _decode(chunk, head.encoding, added or {})
     except (ValueError, RecursionError) as error:  # a UnicodeDecodeError is a ValueError
         return Reject("malformed", str(error), start)
     if not isinstance(row, dict):
@@ -103,10 +107,19 @@ def parse_json(chunk: bytes, head: FileHead) -> Record | Reject | None:
     return make_record(doc_id, url, fields, start=start, replaced=replaced, policy=policy, unread=unread)
 
 
-def _decode(chunk: bytes, encoding: str) -> tuple[Any, Any]:
-    """Decode the JSON value in a line: as written, and with each lone surrogate replaced."""
+def _parse_pair(chunk: bytes, head: FileHead) -> Record | Reject | None:
+    action, line = split_pair(chunk)
+    if not action.name or line.strip():
+        return parse_json(line, head, action.fields)
+    reason, doc_id = "deleted" if action.name == "delete" else "no content", _first(action.fields, head.format.id)
+    return Reject(reason, f"no document follows this {action.name}", excerpt(chunk), doc_id)
+
+
+def _decode(chunk: bytes, encoding: str, added: dict[str, Any]) -> tuple[Any, Any]:
+    """Decode the JSON value in a line, with more fields: as written, and with each lone surrogate replaced."""
     line = chunk.decode(encoding).lstrip("\ufeff")
     row = _DECODER.decode(line)
+    row = row | added if added and isinstance(row, dict) else row
     return row, without_surrogates(row) if _MAY_BE_HALF.search(line) else row
 
 
@@ -294,7 +307,7 @@ def parse_record(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool 
 def _parse(chunk: bytes, head: FileHead, *, is_last: bool, is_whole: bool) -> Record | Reject | None:
     encoding = head.encoding
     if head.format.kind == "jsonl":
-        return parse_json(chunk, head)
+        return _parse_pair(chunk, head) if head.is_paired else parse_json(chunk, head)
 
     body = chunk
     try:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from xml.parsers import expat
 
 from nddup.reading.formats import FileHead
+from nddup.reading.json_pairs import join_pairs
 from nddup.reading.outcomes import DIVIDED, Reject
 from nddup.reading.sgml_records import divide_sgml
 from nddup.reading.streams import Chunk, Part, StoppedError
@@ -80,7 +81,7 @@ def cut_records(pieces: Iterable[Piece], head: FileHead, *, max_record: int, is_
             yield from divide_sgml(one, head) if isinstance(one, Chunk) else (one,)
         return
     if head.format.kind != "xml":
-        yield from pieces
+        yield from join_pairs(pieces) if head.is_paired else pieces
         return
     cutter = _Cutter(iter(pieces), head, max_record)
     while (piece := cutter.next()) is not None:

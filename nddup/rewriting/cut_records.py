@@ -203,7 +203,9 @@ def _find_places(text: str, head: FileHead, *, is_whole: bool) -> tuple[Callable
     """Return how a value is spelled, given the character before it, and where the values of the fields stand."""
     if head.format.kind == "jsonl":
         wide = not head.encoding.startswith("utf")
-        return lambda _, new: json.dumps(new, ensure_ascii=wide), find_literals(text, head.format.content)
+        at = text.rfind("\n") + 1  # of two lines of one record the second
+        places = [(at + low, at + high) for low, high in find_literals(text[at:], head.format.content)]
+        return lambda _, new: json.dumps(new, ensure_ascii=wide), places
     body = text.encode()
     wrapper = wrapper_of(head.tag, head.namespaces)
     start = wrapper.find_start(body) or 0

@@ -19,6 +19,7 @@ import pyarrow as pa
 from nddup.errors import ConfigError, NddupError
 from nddup.reading.detect import first_row
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError
+from nddup.reading.json_pairs import paired_rows
 from nddup.reading.json_spread import as_lines
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import expand_head
@@ -252,6 +253,8 @@ def fields_of(reader: PartReader, file: InputFile, head: FileHead) -> list[str]:
 
             return fields_in(_schema_of(reader, file))
         expanded = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES)
+        if head.is_paired:
+            return list(first_row(paired_rows(expanded, head.encoding)[:RECORDS]))
         start = (as_lines(expanded, head.list_keys) if head.is_spread else expanded).decode(head.encoding, "replace")
         if kind == "jsonl":
             return list(first_row(start.split("\n")[:RECORDS]))

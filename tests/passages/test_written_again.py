@@ -40,6 +40,15 @@ def nested_json(path: Path) -> None:
     (path / "in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
+def pairs(path: Path) -> None:
+    """Lines for Elasticsearch, each after one with its id; one changes a document."""
+    rows = [
+        ({"update" if at == 2 else "index": {"_id": name}}, {"text": text}) for at, (name, text) in enumerate(TEXTS)
+    ]
+    lines = [json.dumps(one) for action, row in rows for one in (action, {"doc": row} if "update" in action else row)]
+    (path / "in.json").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
 def table(path: Path) -> None:
     """Values with and without quotes."""
     with (path / "in.csv").open("w", encoding="cp1251", newline="", errors="replace") as file:
@@ -134,6 +143,7 @@ def chats(path: Path) -> None:
 FORMS: list[tuple[Callable[[Path], None], list[str]]] = [
     (json_lines, []),
     (nested_json, ["--set", "input.content=doc.body"]),
+    (pairs, []),
     (table, []),
     (tabs, []),
     (parquet, ["--set", "input.content=text"]),

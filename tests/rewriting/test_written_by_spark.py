@@ -41,7 +41,7 @@ def test_both_engines_write_the_same_bytes(spark: SparkSession, tmp_path: Path) 
 
     Whatever the settings of the session, for files of several pieces, names with a colon, and an output given as a URI.
     """
-    for name in ("jsonl", "jsonl.gz", "xml.bz2", "xml.utf16", "trec", "warc.gz", "csv"):
+    for name in ("jsonl", "jsonl.gz", "pairs", "xml.bz2", "xml.utf16", "trec", "warc.gz", "csv"):
         write_shards(FORMS[name], tmp_path / "in" / name, f"{name}-10:30-")
     write_parquet(tmp_path / "in" / "parquet", "parquet-")
     long = [" ".join(f"w{number}-{at}" for at in range(PIECE // 24)) for number in range(6)]

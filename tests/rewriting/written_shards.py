@@ -40,6 +40,11 @@ def json_line(name: str, text: str, number: int) -> bytes:
     return f'{{"id":{json.dumps(name)},"text": {json.dumps(text)},  {rest} }}\n'.encode()
 
 
+def json_pair(name: str, text: str, number: int) -> bytes:
+    """Write an action of Elasticsearch, and the line of a document with another id."""
+    return f'{{"index": {{"_index":"a", "_id": {json.dumps(name)}}}}}\n'.encode() + json_line("7", text, number)
+
+
 def xml_record(name: str, text: str, number: int) -> bytes:
     """Write a record with attributes, a prefix, a comment and a stray `&`."""
     extra = f"<!-- {number} --><x:date at='2020-01-{number % 28 + 1:02}'/><link>http://x/?a=1&b=2</link>"
@@ -104,6 +109,7 @@ XML_HEAD = b"<?xml version='1.0' encoding='utf-8'?>\n<!DOCTYPE docs>\n<docs xmln
 INFO = _warc("warcinfo", "info", b"software: a\r\n", "application/warc-fields")
 FORMS: dict[str, Form] = {
     "jsonl": Form("jsonl", b"", json_line, b""),
+    "pairs": Form("json", b"", json_pair, b""),
     "jsonl.gz": Form("jsonl.gz", b"", json_line, b"", gzip.compress, gzip.decompress),
     "xml": Form("xml", XML_HEAD, xml_record, b"\n</docs>\n"),
     "xml.bz2": Form("xml.bz2", XML_HEAD, xml_record, b"\n</docs>\n", bz2.compress, bz2.decompress),
