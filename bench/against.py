@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
         with TemporaryDirectory(prefix="nddup-bench-") as made:
             folder = Path(made)
             (folder / "a").mkdir()
-            _link(folder / "a", name, options)
+            _fill(folder / "a", name, options)
             pages = _read(folder / "a", most=200 if options.small else 2_000)
             kinds = _plant(folder, _Words(pages))
             print(name)
@@ -53,15 +54,15 @@ def run(options: argparse.Namespace) -> None:
                 _speed(folder, pages, megabytes=5 if options.small else 200)
 
 
-def _link(folder: Path, name: str, options: argparse.Namespace) -> None:
-    """Put a collection into A: the pages of debdocs-dev as JSON lines, or links to the files of ruweb."""
+def _fill(folder: Path, name: str, options: argparse.Namespace) -> None:
+    """Put a collection into A: the pages of debdocs-dev as JSON lines, or the files of ruweb."""
     if name == "debdocs-dev":
         rows = list(real_texts(options.data).items())[: 300 if options.small else None]
         lines = (json.dumps({"id": number, "text": page}, ensure_ascii=False) for number, page in rows)
         (folder / "debdocs.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
         return
     for file in sorted((options.data / name).glob("ruweb.xml.*.bz2")):
-        (folder / file.name).symlink_to(file.resolve())
+        copyfile(file, folder / file.name)  # a link that leads out of A is not followed
 
 
 def _read(folder: Path, most: int) -> list[str]:

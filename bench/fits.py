@@ -129,7 +129,7 @@ def _make_chunk(
     fits = np.where((by_size[ordinals % SIZES] > 0) & assignment.chosen(fits), fits, PIVOT)
     nothing = np.zeros(len(of_node), np.int32)
     nodes: Columns = {"node": node, "ordinal": ordinals[of_node], "position": position, "fit": fits[of_node],
-                      "rank": position, "leader": nothing, "by_leaders": nothing}  # fmt: skip
+                      "rank": position, "leads": nothing, "by_leaders": nothing}  # fmt: skip
     sketches: Columns = {"sketch_node": node, "size": nothing + SIZE}
     a, b = np.triu_indices(SIZES + 1, 1)
     is_edge = b < sizes[:, None]

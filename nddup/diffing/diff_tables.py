@@ -56,6 +56,7 @@ COUNTS: Mapping[str, Mapping[str, str]] = {
         "other_original": "count_if(cause IS NOT NULL AND kept_before = kept_after)",
     },
     "pair_changes": {"won": "count_if(change = 'won')", "lost": "count_if(change = 'lost')"},
+    "crowded_sets": {"crowded_sets": "count(*)"},
 }
 """What is counted of the tables."""
 
@@ -210,6 +211,8 @@ def say_diff(difference: Difference) -> Iterator[str]:
     yield f"pairs: {counts['won']:,} won, {counts['lost']:,} lost"
     for kind, groups in (("families", difference.families), ("sets", difference.sets)):
         yield f"{kind}: " + (", ".join(f"{n:,} {change}" for change, n in groups.items()) or "the same")
+    if crowded := counts["crowded_sets"]:
+        yield f"  {counted(crowded, 'set')} of these overlap too many to be compared: they are born or gone"
     for kind, one in (("families", "family"), ("sets", "set")):
         for row in difference.largest[kind]:
             size = f"{row['before']:,} -> {counted(row['after'], 'document')}"

@@ -11,7 +11,7 @@ keys there are. Kinds whose pairs are found by keys (`nddup.sketching.minhash`) 
 features.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +61,10 @@ Features = NDArray[np.uint32]
 """Hashes of ids, 32 bits: a collision adds a false candidate, which the comparison of the sketches rejects."""
 
 LEVELS = (1 << LEVEL_BITS) - 1
+
+COMPARED = 1 << 20
+"""Pairs of a given and a stored sketch after which those met so far are compared: 24 bytes each, and a copy of each
+stored sketch among them."""
 
 
 def key_rows(keys: NDArray[np.int64] | NDArray[np.uint64]) -> Keyed:
@@ -321,30 +325,38 @@ def find_near(postings: Postings, given: Rows, matching: Matching) -> Near:
         matching: that of the postings; its threshold may be higher.
 
     Cost: per given sketch a look-up of its prefix features, a sort of their holders, and a comparison with each holder.
+        Memory: some `COMPARED` candidates at a time, and the pairs.
     """
+    candidates = _list_candidates(postings, given, matching)
+    return join_near([_compare(postings.rows, given, met, rows, matching) for met, rows in candidates])
+
+
+def _list_candidates(
+    postings: Postings, given: Rows, matching: Matching
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield the pairs to compare, of a given and a stored row: some `COMPARED` together, all of one given row."""
     threshold = matching.threshold
     sizes = np.diff(given.sketches.offsets).astype(np.int32)
     bounds = threshold.needs(given.totals)
     common = (postings.common, postings.common_holders)
-    probe_offsets, features, lengths = _probe(given.sketches, bounds, *common, matching)
-    is_containment = threshold.is_containment
-    probed = np.diff(probe_offsets).astype(np.int32) if is_containment else lengths
+    offsets, features, lengths = _probe(given.sketches, bounds, *common, matching)
+    probed = np.diff(offsets).astype(np.int32) if threshold.is_containment else lengths
 
-    first, last = _find_lists(postings.features, probe_offsets, features, probed)
+    first, last = _find_lists(postings.features, offsets, features, probed)
     stored = _Stored(postings.holders, postings.places, postings.rows.sketches.offsets, postings.rows.totals)
     about = (threshold.numerator, threshold.denominator, threshold.is_count, matching.finder is None)
-    met, rows = [], []
+    met, rows, count = list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
     for i in np.flatnonzero(lengths > 0):
-        span = slice(probe_offsets[i], probe_offsets[i] + probed[i])
+        span = slice(offsets[i], offsets[i] + probed[i])
         asked = _Asked(int(sizes[i]), int(given.totals[i]), int(bounds[i]), *about)
-        candidates = _meet(stored, first[span], last[span], asked, threshold.rule)
-        if len(candidates):
-            met.append(np.full(len(candidates), i))
-            rows.append(candidates)
-    if not met:  # the usual case for one query in one segment
-        nothing = np.empty(0, np.int64)
-        return Near(nothing, nothing, np.empty(0, np.int32), nothing, nothing, np.empty((0, 2), np.int64), 0)
-    return _compare(postings.rows, given, np.concatenate(met), np.concatenate(rows), matching)
+        met.append(_meet(stored, first[span], last[span], asked, threshold.rule))
+        rows.append(np.full(len(met[-1]), i))
+        count += len(met[-1])
+        if count > COMPARED:
+            yield np.concatenate(rows), np.concatenate(met)
+            met, rows, count = [], [], 0
+    if count:  # one query meets nothing in most segments
+        yield np.concatenate(rows), np.concatenate(met)
 
 
 def leave_out(postings: Postings, nodes: NDArray[np.int64], matching: Matching) -> Postings:

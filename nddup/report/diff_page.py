@@ -130,12 +130,16 @@ def _list_numbers(difference: Mapping[str, Any]) -> list[tuple[str, int, str]]:
           f" {counts['other_original']:,} for another document")),
         ("pairs won", counts["won"], ""),
         ("pairs lost", counts["lost"], ""),
-        *((f"{name} changed", sum(difference[name].values()), _list_kinds(difference[name])) for name, *_ in GROUPS),
+        *(
+            (f"{name} changed", sum(difference[name].values()), _list_kinds(difference[name], crowded))
+            for (name, *_), crowded in zip(GROUPS, (0, counts["crowded_sets"]), strict=True)
+        ),
     ]  # fmt: skip
 
 
-def _list_kinds(kinds: Mapping[str, int]) -> str:
-    return ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kind in kinds)
+def _list_kinds(kinds: Mapping[str, int], crowded: int) -> str:
+    listed = ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kind in kinds)
+    return f"{listed}; {crowded:,} of these overlap too many to be compared" if crowded else listed
 
 
 def _draw_causes(documents: Sequence[Row], causes: Mapping[str, int], why: Mapping[str, str]) -> str:

@@ -191,9 +191,26 @@ SETS = """
 """
 """The members of the clusters that only one run has."""
 
+MOST_MEETINGS = 1_000
+"""Maximum number of pairs of an earlier and a later set that one document makes meet."""
+
+CROWDED_SETS = """
+    WITH crowd AS (
+        SELECT a.doc_id FROM (SELECT doc_id, count(*) AS n FROM before_own_sets GROUP BY doc_id) AS a
+        JOIN (SELECT doc_id, count(*) AS n FROM own_sets GROUP BY doc_id) AS b ON a.doc_id = b.doc_id
+        WHERE a.n * b.n > {most}
+    )
+    SELECT m.cluster_id FROM before_own_sets AS m SEMI JOIN crowd AS c ON m.doc_id = c.doc_id
+    UNION SELECT m.cluster_id FROM own_sets AS m SEMI JOIN crowd AS c ON m.doc_id = c.doc_id
+"""
+"""The sets with a document that is in too many. What so many overlapping sets share would be the square of them."""
+
 SET_MEETINGS = """
     SELECT a.cluster_id AS name, b.cluster_id AS head, count(*) AS n
-    FROM before_own_sets AS a JOIN own_sets AS b ON a.doc_id = b.doc_id GROUP BY a.cluster_id, b.cluster_id
+    FROM (SELECT * FROM before_own_sets AS m ANTI JOIN crowded_sets AS c ON m.cluster_id = c.cluster_id) AS a
+    JOIN (SELECT * FROM own_sets AS m ANTI JOIN crowded_sets AS c ON m.cluster_id = c.cluster_id) AS b
+        ON a.doc_id = b.doc_id
+    GROUP BY a.cluster_id, b.cluster_id
 """
 
 SET_OVERLAPS = """
@@ -301,11 +318,12 @@ def diff_runs(engine: Engine, rule: DiffRule) -> None:
     Args:
         engine: as `join_runs` and `see_names` leave it; with `pairs` and `members` of the later run, `before_pairs` and
             `before_members` of the earlier one; and `reforced` (doc_id), the documents that keep.force names in one run
-            alone, or otherwise. It gets `changes`, `pair_changes`, `family_changes` and `set_changes`.
+            alone, or otherwise. It gets `changes`, `pair_changes`, `family_changes`, `set_changes`; and
+            `crowded_sets`, those that are born or gone only because they were not compared.
 
-    Cost: a full outer join of `pairs`; of the documents only rows that differ, and a count of each two families that
-        share some. Where the settings are the same and verdicts differ, the components of both runs as well
-        (`label_documents`).
+    Cost: a full outer join of `pairs`; of the documents only rows that differ, and a count of each two families, or
+        sets, that share some: at most `MOST_MEETINGS` of sets for each document. Where the settings are the same and
+        verdicts differ, the components of both runs as well (`label_documents`).
     """
     engine.materialise("differing", DIFFERING)
     engine.materialise("touched", TOUCHED)
@@ -360,9 +378,10 @@ def _find_families(engine: Engine) -> None:
 
 
 def _find_sets(engine: Engine) -> None:
-    """Make `set_changes`, likewise of the sets that only one run has."""
+    """Make `set_changes`, likewise of the sets that only one run has; crowded ones are compared with none."""
     engine.materialise("before_own_sets", SETS.format(before="before_", other=""))
     engine.materialise("own_sets", SETS.format(before="", other="before_"))
+    engine.materialise("crowded_sets", CROWDED_SETS.format(most=MOST_MEETINGS))
     engine.materialise("set_meetings", SET_MEETINGS)
     make_seen(engine, MATCHED_SETS, SET_OVERLAPS, partial(match_batches, table=MATCHED_SETS), by=("one",))
     engine.materialise("set_names", SET_NAMES)

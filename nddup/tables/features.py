@@ -86,7 +86,8 @@ FAMILY_CHANGES = Table(
 
 SET_CHANGES = Table(
     "set_changes",
-    "One row for each cluster that differs between two runs; one that shares most documents with an earlier one is it.",
+    "One row for each cluster that differs between two runs; one that shares most documents with an earlier one is it."
+    " One with a document of very many is compared with none: it is born, or gone.",
     (
         Column("name", "string", "the id of the cluster in the earlier run; of one that is born, in the later run"),
         *_GROUP_COLUMNS,

@@ -19,7 +19,7 @@ TOLD: dict[str, Any] = {
     "settings": [{"name": f"pairs.setting{at}", "before": HOSTILE, "after": None} for at in range(8)],
     "versions": [{"name": "nddup", "before": "1", "after": HOSTILE}],
     "counts": {"added": 1, "gone": 2, "text": 3, "verdicts": 1_200, "now_kept": 5, "now_removed": 6,
-               "other_original": 7, "won": 8, "lost": 9},
+               "other_original": 7, "won": 8, "lost": 9, "crowded_sets": 0},
     "causes": {"settings": 1_199, "text": 1}, "families": {"split": 40, "grown": 1}, "sets": {},
 }  # fmt: skip
 SHOWN = Changes(

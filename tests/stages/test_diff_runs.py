@@ -3,6 +3,7 @@
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from nddup.engines.duck import DuckEngine
 from nddup.engines.engine import Engine
@@ -79,6 +80,23 @@ def test_a_diff_of_every_kind() -> None:
         ("abc", "shrunk", 3, 2, 0, 1, "ac"), ("def", "changed", 3, 3, 1, 1, "den"),
     }  # fmt: skip
     assert rows_of(engine.sql(apply_diff("keep"))) == rows_of(engine.sql("SELECT * FROM keep"))
+
+
+def test_sets_that_overlap_too_many_are_compared_with_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A set whose document is in more sets of both runs than the limit is born or gone; all others are compared."""
+    monkeypatch.setattr("nddup.stages.diff_runs.MOST_MEETINGS", 1)
+    engine = DuckEngine("test")
+    see_both(engine)
+    see_rows(engine, MEMBERS, members_of(["abc", "ax", "def", "pq"]), name="before_members")
+    see_names(engine, before=False, after=False)
+
+    diff_runs(engine, RULE)
+
+    assert rows_of(engine.sql("SELECT name, change, before, after, came, went, cluster_id FROM set_changes")) == {
+        ("abc", "gone", 3, 0, 0, 3, None), ("ax", "gone", 2, 0, 0, 2, None), ("ac", "born", 0, 2, 2, 0, "ac"),
+        ("def", "changed", 3, 3, 1, 1, "den"),
+    }  # fmt: skip
+    assert rows_of(engine.sql("SELECT * FROM crowded_sets")) == {("abc",), ("ax",), ("ac",)}
 
 
 def test_sketches_are_compared_where_settings_differ() -> None:
