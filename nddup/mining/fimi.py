@@ -264,24 +264,25 @@ def cut_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
     Raises:
         ValueError: for an item longer than `LONGEST`, or a text in UTF-16.
     """
-    rest, is_start = b"", True
+    rest, is_start = bytearray(), True  # the bytes after the last white space may be part of an item: they wait
     for piece in pieces:
-        block = rest + piece
-        if is_start and len(block) < len(codecs.BOM_UTF8):
-            rest = block
-            continue
-        if is_start and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise ValueError("a text in UTF-16; expected ASCII or UTF-8")
-        block = block.removeprefix(codecs.BOM_UTF8) if is_start else block
-        is_start = False
+        seen = len(rest)
+        rest += piece
+        if is_start:
+            if len(rest) < len(codecs.BOM_UTF8):
+                continue
+            if rest.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise ValueError("a text in UTF-16; expected ASCII or UTF-8")
+            rest, seen, is_start = rest.removeprefix(codecs.BOM_UTF8), 0, False
 
-        # The bytes after the last white space may be part of an item: they wait for the next block.
-        cut = len(block.rstrip(NOT_BLANK))
-        if len(block) - cut > LONGEST:
+        ending = len(rest[seen:].rstrip(NOT_BLANK))
+        cut = seen + ending if ending else 0  # what waits has no white space: it is not looked at again
+        if len(rest) - cut > LONGEST:
             raise ValueError(f"an item of more than {LONGEST:,} bytes: not a file of transactions")
-        yield block[:cut]
-        rest = block[cut:]
-    yield rest
+        if cut:
+            yield bytes(rest[:cut])
+            del rest[:cut]
+    yield bytes(rest)
 
 
 def make_room(lexicon: ItemNames, size: int) -> ItemNames:
