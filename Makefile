@@ -30,8 +30,10 @@ demo: setup-run ## find the near-duplicates of samples/debdocs; results in out/d
 # Files run in the order of their names, so that Airflow and the cluster, which take longest, do not come last.
 PYTEST = $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --durations 10 --junitxml build/junit.xml
 
+# Of a fresh checkout one process compiles the tests and what they import, before three would each do it all.
 test: setup ## run the tests in three processes; PYTEST_ARGS="-k word" chooses
 	@mkdir -p build
+	@[ -d tests/__pycache__ ] || $(BIN)/python -m pytest --collect-only --quiet >build/collected.txt || true
 	@$(WITH_JAVA) $(PYTEST) --no-loadscope-reorder -m "not nightly" $(PYTEST_ARGS)
 
 test-local: setup-local ## run the tests that need no Java, browser or Airflow, and install none of these

@@ -16,6 +16,8 @@ from tests.places import ROOT
 
 STARTS = ("nddup/spark/daemon.py", "nddup/spark/java.py", "nddup/spark/session_access.py")
 """What starts Spark for a job; the settings of a session are tried by all its tests."""
+LOCKS = ("requirements-dev.lock", "airflow-requirements.lock")
+"""Other versions of what is installed change what any dear test proves."""
 RECENT = "4 hours ago"
 """A change is tried on the way to the others; by night all is. A day's work would run these tests all day."""
 
@@ -37,16 +39,28 @@ def examples(by_day: int, drawn_anew: int) -> int:
 
 
 def by_day_if_changed(*paths: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Mark a test that starts jobs in a dear way as nightly, unless these files or folders changed lately."""
-    return (lambda test: test) if _have_changed(paths) else pytest.mark.nightly
+    """Mark a dear test as nightly, unless one of these files or folders, or a lock, changed lately."""
+    return (lambda test: test) if _have_changed((*paths, *LOCKS)) else pytest.mark.nightly
+
+
+def _have_changed(paths: Iterable[str]) -> bool:
+    """Return whether a path was changed since `RECENT`, as far as git can tell."""
+    changed = _changed_lately()
+    return changed is None or any(file == path or file.startswith(f"{path}/") for path in paths for file in changed)
 
 
 @cache
-def _have_changed(paths: tuple[str, ...]) -> bool:
-    """Return whether a path was changed since `RECENT`, as far as git can tell."""
-    changes = [["log", f"--since={RECENT}", "--format=%h"], ["status", "--porcelain"]]
-    answers = [
-        subprocess.run(["git", *change, "--", *paths], cwd=ROOT, capture_output=True, check=False)  # noqa: S607
-        for change in changes
-    ]
-    return any(answer.returncode or answer.stdout for answer in answers)
+def _changed_lately() -> frozenset[str] | None:
+    """Return the files changed since `RECENT`, committed or not, by their paths from the root; None without git."""
+    log = ["log", f"--since={RECENT}", "--name-only", "--format="]
+    status = ["status", "--porcelain", "--no-renames", "--untracked-files=all"]
+    found: set[str] = set()
+    for command, start in ((log, 0), (status, len("XY "))):
+        told = subprocess.run(
+            ["git", "-c", "core.quotePath=false", *command],  # noqa: S607
+            cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if told.returncode:
+            return None
+        found |= {line[start:] for line in told.stdout.splitlines()}
+    return frozenset(found)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples_by_night import first
+from tests.samples_by_night import by_day_if_changed, first
 
 HELPER = """
 from nddup.ground.kernels import compiled
@@ -43,6 +43,7 @@ def answer(folder: Path, how: str) -> tuple[bool, int]:
     return found == "True", int(value)
 
 
+@by_day_if_changed("nddup/ground")
 @pytest.mark.parametrize("how", first(1, ["assert a.IS_KNOWN", "a.IS_KNOWN = False"]))
 def test_a_change_of_what_a_kernel_calls_or_takes_from_another_module_is_seen(how: str, tmp_path: Path) -> None:
     """A kernel is compiled again if code or constants of other modules change; Numba alone checks only its own file."""
@@ -91,6 +92,7 @@ print(*(len(kernel.stats.cache_hits) for kernel in (both.fill, both.add)))
 """
 
 
+@by_day_if_changed("nddup/ground")
 def test_a_kernel_serves_python_and_other_kernels(tmp_path: Path) -> None:
     """What Python calls and what other kernels call are stored apart, and loaded in any order."""
     package = tmp_path / "made"
@@ -134,6 +136,7 @@ def choose(count: int) -> int:
 """
 
 
+@by_day_if_changed("nddup/ground")
 def test_a_kernel_that_others_called_before_is_called_by_python(tmp_path: Path) -> None:
     """A process that compiles nothing else puts it together from what is on the disk."""
     package = tmp_path / "made"
@@ -197,6 +200,7 @@ except Exception as error:
 """
 
 
+@by_day_if_changed("nddup/ground")
 def test_who_made_an_array_makes_no_other_kernel(tmp_path: Path) -> None:
     """Arrays that may be written and those that may not share one; what a kernel does not declare it cannot write."""
     (tmp_path / "writing.py").write_text(WRITING)

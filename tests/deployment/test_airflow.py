@@ -210,6 +210,7 @@ def test_the_dag_imports_neither_spark_nor_nddup() -> None:
     assert found - {"airflow"} <= sys.stdlib_module_names
 
 
+@by_day_if_changed("jobs", "scripts")
 def test_airflow_reads_the_dag(airflow: Airflow) -> None:
     """Airflow reads the DAG without error, with its parameters and task order, and without loading nddup or Spark.
 

@@ -190,6 +190,7 @@ def test_a_job_is_killed_and_resumed(started: ConnectServer, here: Path, tmp_pat
     assert held_by(started) == []
 
 
+@by_day_if_changed("nddup/spark", "nddup/commands", "nddup/storage", "jobs/dedup.py")
 @pytest.mark.parametrize("at", ["INPUT", "--output"])
 def test_files_that_the_two_do_not_share_are_refused(server: str, tmp_path: Path, at: str) -> None:
     """Remote paths are refused in one line before anything is written: the client has no JVM to reach them."""

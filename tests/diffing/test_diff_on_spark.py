@@ -11,12 +11,14 @@ import nddup
 from nddup.diffing.diff_tables import diff_here, queries
 from nddup.errors import ConfigError
 from tests.diffing.changed_runs import change, draw_state, run_state
+from tests.samples_by_night import by_day_if_changed
 from tests.spark_holdings import checkpoints, left_by
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@by_day_if_changed("nddup/diffing", "nddup/engines", "nddup/spark", "nddup/stages")
 def test_a_diff_on_spark_is_that_of_this_machine(tmp_path: Path, spark: "SparkSession") -> None:
     """Counts and all rows of all tables are the same, with causes that need the components of both; none is held."""
     from nddup.spark.runs_given import diff_on_spark  # noqa: PLC0415 - for Spark alone

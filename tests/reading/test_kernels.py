@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from bench.fuzz_kernels import KERNELS, checked_fuzz, fuzz_kernels, is_kernel, kernels_of_bytes
+from tests.samples_by_night import by_day_if_changed
 
 DEAR = {"tokens and sketches", "shingles of another collection", "words", "passages"}
 """Entries whose kernels take most of the time of the compiler."""
 
 
+@by_day_if_changed("nddup/reading", "nddup/sketching", "nddup/ground", "bench/fuzz_kernels.py")
 @pytest.mark.parametrize(
     ("cases", "entries"),
     [

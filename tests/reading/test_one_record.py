@@ -27,7 +27,7 @@ from nddup.reading.page_limits import (
     trace_elements,
 )
 from nddup.reading.records import Record, Reject, parse_record
-from tests.samples_by_night import first
+from tests.samples_by_night import by_day_if_changed, first
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are told by Linux")
 MEGABYTES, PER_BYTE, FOR_PARTS = 4, 36, 400
@@ -48,6 +48,7 @@ PIECES += ["</b>", "</x>", "<div>", "</div>", "<table>", "<td>", "<svg>", "</svg
 XML_PIECES = ["<b>", "</b>", "<b/>", "<b c='1 2' d=\"'\"/>", "<!-- <b> -->", "<![CDATA[<b>]]>", "<?a <b>?>", "a"]
 
 
+@by_day_if_changed("nddup/reading", "nddup/scanning", "nddup/sketching", "nddup/spark/daemon.py", "bench/records.py")
 @LINUX
 @pytest.mark.parametrize("step", first(1, [2, 1]), ids=["every second", "all"])
 def test_the_memory_of_a_record(step: int) -> None:

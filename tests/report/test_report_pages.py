@@ -15,6 +15,7 @@ from nddup.reading.id_lists import list_judged, read_rows
 from nddup.report.gather import SCRIPTS
 from tests.report.made_reports import make_shown, many_clusters, write_to
 from tests.report.opened_reports import CLUSTERS, HOSTILE, Watched, labels
+from tests.samples_by_night import by_day_if_changed
 
 pytestmark = pytest.mark.browser
 
@@ -76,6 +77,7 @@ def test_the_policy_stops_what_gets_in(browser: Browser, address: str) -> None:
     watched.context.close()
 
 
+@by_day_if_changed("nddup/report", "tests/report")
 @pytest.mark.parametrize(
     ("scheme", "width", "views"),
     [

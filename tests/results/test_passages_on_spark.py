@@ -18,6 +18,7 @@ from nddup.settings.load import load_config
 from nddup.spark import inputs_given
 from nddup.spark.inputs_given import find_on_spark
 from nddup.spark.session import set_to
+from tests.samples_by_night import by_day_if_changed
 from tests.spark_holdings import checkpoints, files_of, left_by, shuffles_left
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def find_here(inputs: Sequence[Path], output: Path, *settings: str) -> dict[str,
     return read(output)
 
 
+@by_day_if_changed("nddup/passages", "nddup/spark/passages.py", "nddup/spark/inputs_given.py", "nddup/scanning")
 def test_tables_and_summary_are_those_of_the_embedded_engine(
     spark: "SparkSession",
     texts: Path,

@@ -16,7 +16,7 @@ from nddup.spark.run import run_job
 from nddup.spark.session import set_to
 from nddup.stages import written_records
 from tests.rewriting.written_shards import FORMS, write_parquet, write_shards
-from tests.samples_by_night import first
+from tests.samples_by_night import by_day_if_changed, first
 
 pytestmark = pytest.mark.spark
 SETTINGS: dict[str, Any] = {
@@ -36,6 +36,7 @@ LOSING = {
 """Settings of a cluster under which Spark's own writers cut files, and its readers skip some."""
 
 
+@by_day_if_changed("nddup/rewriting", "nddup/spark", "nddup/stages", "nddup/embedded")
 def test_both_engines_write_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
     """For every format, in some encodings and compressions, the names, shards and bytes of both engines are equal.
 

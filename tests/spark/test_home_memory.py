@@ -9,13 +9,14 @@ import pytest
 from nddup.matching.task_sizes import block_bytes
 from nddup.spark.daemon import ARENA
 from tests.places import ROOT
-from tests.samples_by_night import first
+from tests.samples_by_night import by_day_if_changed, first
 from tests.spark.home_memory import pairing_of
 
 CASES = ("1024:1000000:200", "1024:100000000:200", "1024:10000000:64", "1536:1000000000:200")
 """Memory of a worker in MB, documents, ids of each: 80, 7,970, 256 and 24,257 tasks."""
 
 
+@by_day_if_changed("nddup/matching", "nddup/spark/pairing", "nddup/spark/daemon.py", "tests/spark/home_memory.py")
 @pytest.mark.parametrize("cases", first(1, [CASES[2:], CASES[:2]]), ids=["256 and 24,257", "80 and 7,970"])
 def test_tasks_fit_the_memory_they_were_planned_for(cases: tuple[str, ...]) -> None:
     """A map task, a home and an owner of the planned size do their work under a limit on the address space.

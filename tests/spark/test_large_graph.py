@@ -28,7 +28,7 @@ from nddup.spark.steps import clustering
 from nddup.spark.steps.state import Job
 from nddup.tables import PAIR_EDGES
 from tests.finished_runs import run_over, run_until, sorted_tables, write_texts
-from tests.samples_by_night import first
+from tests.samples_by_night import by_day_if_changed, first
 
 Tables = dict[str, list[str]]
 Run = Callable[..., tuple[Tables, dict[str, Any]]]
@@ -134,6 +134,14 @@ def scatter_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "order_nodes", scattered)
 
 
+@by_day_if_changed(
+    "nddup/spark/clustering",
+    "nddup/spark/steps",
+    "nddup/spark/blocks.py",
+    "nddup/mining",
+    "nddup/stages",
+    "nddup/settings/plan.py",
+)
 @pytest.mark.parametrize("max_postings", first(1, [4, 10_000]))
 def test_in_rounds_and_shares_the_tables_are_the_same(
     spark: SparkSession, chains_and_a_family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_postings: int
