@@ -4,7 +4,7 @@ The dearest are tried by day where what they prove has changed.
 """
 
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -38,9 +38,9 @@ def examples(by_day: int, drawn_anew: int) -> int:
     return by_day if settings().derandomize else drawn_anew
 
 
-def by_day_if_changed(*paths: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Mark a dear test as nightly, unless one of these files or folders, or a lock, changed lately."""
-    return (lambda test: test) if _have_changed((*paths, *LOCKS)) else pytest.mark.nightly
+def by_day_if_changed(*paths: str) -> pytest.MarkDecorator:
+    """Return the mark of a dear test or case: nightly, unless one of these files, folders, or a lock changed lately."""
+    return pytest.mark.thorough if _have_changed((*paths, *LOCKS)) else pytest.mark.nightly
 
 
 def _have_changed(paths: Iterable[str]) -> bool:

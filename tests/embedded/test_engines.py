@@ -29,6 +29,7 @@ from nddup.storage.local_storage import LocalStorage
 from nddup.tables import RESULTS
 from tests.embedded.edited_texts import make_texts, write_lines
 from tests.finished_runs import run_until
+from tests.samples_by_night import by_day_if_changed
 
 CHOICES: dict[str, dict[str, Any]] = {
     "count": {"pairs.measure": "overlap", "pairs.threshold": 85, "clusters.mode": "cover", "pairs.max_edges": 5},
@@ -60,7 +61,10 @@ against the embedded engine without Spark."""
 STREAMED = {*BY_ONE_TASK, "contained, long lists"}
 """Choices whose graph is numbered by tables of its own, and streams through one task as that of a large run does."""
 
-BY_NIGHT = {"count", "share", "bands, heavy", "bands, unseen", "levels, long lists"}
+BY_NIGHT = {
+    **dict.fromkeys(("count", "share", "bands, heavy", "bands, unseen", "levels, long lists"), pytest.mark.nightly),
+    "contained, long lists": by_day_if_changed("nddup/spark", "nddup/matching", "nddup/mining"),
+}
 """Choices whose limits others reach too, and whose measures and kinds are in `test_matrix`.
 `run/test_large_clusters.py` has bands by day."""
 
@@ -96,7 +100,7 @@ def make_tables(source: Path, config: Config) -> tuple[dict[str, pa.Table], dict
 
 
 @pytest.mark.parametrize(
-    "choice", [pytest.param(name, marks=[pytest.mark.nightly] * (name in BY_NIGHT)) for name in CHOICES]
+    "choice", [pytest.param(name, marks=[BY_NIGHT[name]] if name in BY_NIGHT else []) for name in CHOICES]
 )
 def test_the_engines_agree(spark: SparkSession, tmp_path: Path, choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and counts are equal for counts, shares, policies, bands, heavy sketches, frequent features and budgets.

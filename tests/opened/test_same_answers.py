@@ -20,7 +20,7 @@ from nddup.results import show
 from nddup.settings.load import build_config
 from nddup.spark.engine import SparkRun
 from tests.opened.made_runs import write_family, write_run
-from tests.samples_by_night import first
+from tests.samples_by_night import by_day_if_changed, first
 
 WORDS = [f"w{number}" for number in range(60)]
 
@@ -84,6 +84,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+@by_day_if_changed("nddup/report", "nddup/results", "nddup/engines", "nddup/spark")
 @pytest.mark.parametrize("kind", first(1, ["family", "empty", "made"]))
 def test_both_engines_give_the_same_answers(
     kind: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest

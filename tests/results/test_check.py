@@ -23,7 +23,7 @@ from nddup.spark.engine import SparkRun
 from tests.results.checked_run import Row, run
 from tests.results.damages import DAMAGES, Damage, by_day, change, drop, named, plant, rewrite
 from tests.run.crawls import Made, words, write_crawl
-from tests.samples_by_night import every
+from tests.samples_by_night import by_day_if_changed, every
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,7 @@ OF_TABLES = {
     ),
 }
 """By case: the damaged tables, and the steps of the check that concern them."""
+CHECKED = ("nddup/checking", "nddup/engines", "nddup/spark")
 
 
 def test_passes_a_sound_run(sound: Path) -> None:
@@ -211,7 +212,7 @@ def test_reports_a_damage(sound: Path, tmp_path: Path, damage: tuple[str, str, s
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("case", ["records", "results, sampled"])
+@pytest.mark.parametrize("case", ["records", pytest.param("results, sampled", marks=by_day_if_changed(*CHECKED))])
 def test_both_engines_say_the_same(
     spark: SparkSession, sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:

@@ -13,6 +13,7 @@ from nddup.errors import ConfigError
 from nddup.spark.session import PINNED, RUNTIME, set_to, settings_for, workers_find_us
 from scripts.standalone import HOME, environment, for_java
 from tests.places import ROOT
+from tests.samples_by_night import by_day_if_changed
 
 BARE = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
 """A Python in which nothing is installed."""
@@ -87,6 +88,7 @@ print(f"rows {theirs} {ours}")
 """
 
 
+@by_day_if_changed("nddup/spark", "nddup/storage", "nddup/ground", "nddup/__init__.py")
 @pytest.mark.spark
 def test_code_that_comes_as_py_files_breaks_no_task(tmp_path: Path) -> None:
     """A job whose code comes as `--py-files` succeeds, though the workers' daemon starts before these files arrive."""
