@@ -183,6 +183,8 @@ class _Cutter:
 
     def _next_record(self, start: int) -> Piece:
         """Release the record that starts at a place, with all before it."""
+        if self._spare <= 0 and (piece := self._before_next(start)):
+            return piece
         element = _Element(start, self._wrapper)
         while not (self._has_no_end(start) or element.follow(self._data, self._limit(start))):
             if not self._take(start):
@@ -192,13 +194,28 @@ class _Cutter:
 
         self._spare -= element.place - start
         bound = self._bound_after(start)
-        after = self._wrapper.seek_start(self._data, start + 1, bound)[0] if self._spare > 0 else None
+        after = self._wrapper.seek_start(self._data, start + 1, bound)[0]
         end_tag = (
             self._wrapper.any_end.search(self._data, start, after or bound) if element.is_broken or after else None
         )
         if after is not None and end_tag is None:  # its end tag is missing: it ends where the next record starts
             return self._release(after, is_open=True)
         return self._release(end_tag.end() if end_tag else bound, is_whole=end_tag is not None)
+
+    def _before_next(self, start: int) -> Piece | None:
+        """Release a record that surely ends before the next one starts in its chunk, without following it.
+
+        None if no other starts there. Once following was in vain too often, each record that lacks its end tag would
+        else take the next one with it.
+        """
+        after = self._wrapper.seek_start(self._data, start + 1, self._bound_after(start))[0]
+        if after is None:
+            return None
+        tag = self._wrapper.open_tag.match(self._data, start)
+        if tag and tag[0].endswith(b"/"):
+            return self._release(self._data.index(b">", tag.end()) + 1, is_whole=True)
+        end_tag = self._wrapper.any_end.search(self._data, start, after)
+        return self._release(end_tag.end() if end_tag else after, is_whole=bool(end_tag), is_open=not end_tag)
 
     def _has_no_end(self, start: int) -> bool:
         """Return whether the file surely ends before an element does: no end tag follows, and its own is not empty.

@@ -171,6 +171,26 @@ def test_no_record_of_a_file_has_an_end_tag() -> None:
     assert found == [b"<r><doc id='a'><text>a</text>", *(record.encode() for record in records)]
 
 
+@pytest.mark.parametrize("every_other", [2, 3, 7])
+def test_some_records_have_no_end_tag(every_other: int) -> None:
+    """However many lack it, none takes another with it; also behind the place where records are no longer followed."""
+    records = []
+    for number in range(900):
+        end = "" if number % every_other == 0 else "</doc>"
+        records.append(f"<doc id='{number}'><text>t{number} {'word ' * 9}</text>{end}\n")
+    records[800] = "<doc id='800' text='t'/>\n"
+    data = f"<r><doc id='a'><text>a</text></doc>{''.join(records)}</r>".encode()
+    head, most = read_head(b"<r><doc id='a'><text>a</text></doc></r>"), 1 << 13
+
+    found = [one for one, _ in read_stream(io.BytesIO(data), head, most)]
+
+    assert 4 * most < len(data) * len(records) / (8 * every_other)
+    assert [one.doc_id for one in found if isinstance(one, Record)] == [
+        "a", *(str(number) for number in range(900) if number != 800)
+    ]  # fmt: skip
+    assert [(one.reason, one.doc_id) for one in found if isinstance(one, Reject)] == [("no content", "800")]
+
+
 @pytest.mark.parametrize(
     "unit",
     every(2, ["<doc>", "<doc/>", "<doc ", "<doc></doc >", "<!--</doc>", "<doc><doc></doc >", "</doc>", "<doc a='",
