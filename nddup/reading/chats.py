@@ -21,8 +21,11 @@ import pyarrow as pa
 from nddup.reading.outcomes import Unread, Value, unread_of
 
 CHAT_NAMES: Final = ("messages", "conversations", "conversation")
-TURNS: Final = (("role", "content"), ("from", "value"), ("type", "content"), ("type", "text"))
-"""The keys of a turn: the speaker, and the text; or the kind, of parts of an article (TREC) or a message (Telegram)."""
+TURNS: Final = (
+    ("role", "content"), ("from", "value"), ("type", "content"), ("type", "text"), ("section", "text"),
+)  # fmt: skip
+"""The keys of a turn: the speaker, and the text; the kind, of parts of an article (TREC) or a message (Telegram); or
+the section of a paragraph (CORD-19)."""
 
 LISTS: Final = (pa.ListType, pa.LargeListType, pa.FixedSizeListType)
 UNREAD: Final = (

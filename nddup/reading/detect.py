@@ -24,7 +24,7 @@ from nddup.reading.charsets import SINGLE_BYTE, SURE_OF_UTF_8, canonical_charset
 from nddup.reading.chats import is_chat, texts_of
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError, NoRecordsError, parse_path, split_field
 from nddup.reading.json_pairs import UPDATED, is_paired, paired_rows
-from nddup.reading.json_spread import as_lines, find_lists
+from nddup.reading.json_spread import MOST_LISTS, as_lines, find_lists
 from nddup.reading.outcomes import untyped
 from nddup.reading.xml_cutting import holds_separators
 from nddup.reading.xml_structure import (
@@ -33,6 +33,7 @@ from nddup.reading.xml_structure import (
     ID_NAMES,
     RECORD_NAMES,
     SETTINGS,
+    TASK_NAMES,
     TITLE_NAMES,
     URL_NAMES,
     Element,
@@ -42,6 +43,7 @@ from nddup.reading.xml_structure import (
     is_text,
     part_of_record,
     scan,
+    shown_names,
     text_fields,
     with_markup,
 )
@@ -52,11 +54,14 @@ TITLE_KEYS = "|".join(name for name in TITLE_NAMES if name not in ("@title", "ti
 _TWEET, _TWEET_TEXT = {"id_str", "truncated", "text"}, "extended_tweet.full_text|text"
 """The keys of what the first interface of Twitter streamed, and its text: `text` alone is cut at 140 characters."""
 
-MOST_LISTS = 8
-"""Maximum number of arrays in one object of JSON that are looked at for records: each costs a pass over the head."""
-
 MOST_LINES = 20
 """Lines of JSON after the first with a text that show whether what it lacks is empty in all."""
+
+MOST_IDS = 100
+"""Lines of JSON that show whether no two share what may be an id."""
+
+_PAPER_IDS = ("paper_id", "cord_uid", "corpusid", "doi", "pmid", "pmcid", "arxiv_id", "article_id")
+"""Ids of papers in JSON, if no two of the first records share one: else the records are parts of papers."""
 
 _EXTRACTED = re.compile(
     r"\s*<doc id=\"[^\"<>]*\" (?:revid=\"[^\"<>]*\" )?url=\"[^\"<>]*\" title=\"[^\n]*>\r?\n\s*+[^\s<]"
@@ -332,6 +337,10 @@ def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is
 
     content = declared.content or _content_of_json(row, filled, are_pairs=are_pairs)
     doc_id = declared.id or first_of(ID_NAMES, keys, filled)
+    if not doc_id and (name := first_of(_PAPER_IDS, filled)):
+        lines = as_lines(head, list_keys) if is_spread else head
+        ids = [str(one.get(name)) for one in islice(_rows_of(lines.decode(encoding, "replace").split("\n")), MOST_IDS)]
+        doc_id = name if len(set(ids)) == len(ids) else None
     if are_pairs and not declared.id:
         doc_id = "|".join(dict.fromkeys((_OF_ACTION, doc_id or _OF_ACTION)))
     if doc_id and not declared.content and (size := _rows_in_columns(row.get(doc_id), row.get(content[-1]))):
@@ -363,9 +372,10 @@ def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is
 def _content_of_json(row: Mapping[str, object], filled: list[str], *, are_pairs: bool) -> tuple[str, ...]:
     content = text_fields(list(row), _chats_of(row), filled)
     if not content:
-        raise FormatError(
-            f"cannot tell which key holds the text (seen: {', '.join(row)}); set input.content and input.id"
-        )
+        seen = shown_names(_paths_in(row))
+        array = next((key for key, value in row.items() if text_fields(_keys_in(value))), "")
+        advice = f"write the objects of {array} one a line" if array else "set input.content and input.id"
+        raise FormatError(f"cannot tell which key holds the text (seen: {seen}); {advice}")
     if content == ("text",) and set(row) >= _TWEET:
         content = (_TWEET_TEXT,)
     elif len(content) == 1 or content[0] not in filled:
@@ -373,6 +383,21 @@ def _content_of_json(row: Mapping[str, object], filled: list[str], *, are_pairs:
     if are_pairs:
         content = tuple("|".join([field, *(UPDATED + path for path in field.split("|"))]) for field in content)
     return content
+
+
+def _paths_in(row: Mapping[str, object]) -> list[str]:
+    """Return the keys of a row for a message, also those of objects in arrays; of a large object one."""
+    inner = Counter(key.partition(".")[0] for key in row)
+    paths = [key if inner[key.partition(".")[0]] <= MOST_LINES else f"{key.partition('.')[0]}.…" for key in row]
+    lists = {key: _keys_in(value) for key, value in row.items()}
+    lists = {key: [f"{key}.{inner}" for inner in keys] for key, keys in lists.items() if not text_fields(keys)}
+    return [name for key in dict.fromkeys(paths) for name in lists.get(key) or [key]]
+
+
+def _keys_in(value: object) -> list[str]:
+    """Return the keys of the first object in an array; none for any other value."""
+    first = value[0] if isinstance(value, list) and value else None
+    return list(first) if isinstance(first, dict) else []
 
 
 def _first_of_json(
@@ -450,8 +475,10 @@ def first_row(lines: list[str]) -> dict[str, object]:
         filled = _filled_in(whole)
         if len(filled) == len(whole) and all(first_of(names, filled) for names in (ID_NAMES, URL_NAMES)):
             break
-        named = {first_of(names, _filled_in(fields)) for names in (ID_NAMES, URL_NAMES) if not first_of(names, filled)}
-        whole = _completed(whole, {key: value for key, value in fields.items() if key in whole or key in named})
+        known = {*whole, *TASK_NAMES} | {
+            first_of(names, _filled_in(fields)) for names in (ID_NAMES, URL_NAMES) if not first_of(names, filled)
+        }
+        whole = _completed(whole, {key: value for key, value in fields.items() if {key, key.lower()} & known})
     return whole
 
 

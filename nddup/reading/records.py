@@ -163,10 +163,14 @@ def find_literals(line: str, paths: Sequence[str]) -> list[tuple[int, int]]:
     places: list[tuple[int, int]] = []
     for path in paths:
         keys = _choose(row, path)[1]
-        place: tuple[int, int] | None = _after_blanks(line, 0), len(line)
+        reached = [(_after_blanks(line, 0), len(line))]
         for key in [keys] if keys in row else keys.split("."):
-            place = _find_value(line, place[0], key) if place and line[place[0]] == "{" else None
-        if place is not None:
+            objects = [
+                one for low, high in reached for one in (_items(line, low) if line[low] == "[" else [(low, high)])
+            ]
+            found = [_find_value(line, low, key) for low, _ in objects if line[low] == "{"]
+            reached = [place for place in found if place is not None]
+        for place in reached:
             places += _literals(line, *place)
     return [place for place in places if place[1] - place[0] > len('""')] or places[:1]  # as `make_record`
 
@@ -212,7 +216,11 @@ def _find_value(line: str, at: int, key: str) -> tuple[int, int] | None:
 def _reach(row: dict[str, Any], path: str) -> object:
     value: Any = row
     for key in [path] if path in row else path.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, list):  # the values of all objects in an array, one after another
+            found = [one[key] for one in value if isinstance(one, dict) and key in one]
+            value = [inner for one in found for inner in (one if isinstance(one, list) else [one])]
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
     return value
 
 

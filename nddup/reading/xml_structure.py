@@ -39,6 +39,12 @@ BODY_NAMES = (
     "raw_content", "html", "raw_html", "description", "abstract", "@body", "@text", "@content",
 )  # fmt: skip
 DESCRIPTIONS = ("description", "abstract")
+TASK_NAMES = (
+    "system_prompt", "instruction", "context", "passage", "prompt", "question", "query", "input",
+    "output", "completion", "response", "answer", "chosen", "rejected",
+)  # fmt: skip
+"""Texts of a task for a model, and of its answers: where at least two are there, and no other text, all are read."""
+
 DESCRIBED = ("article", "transcript")
 """Texts where a description stands beside them; alone, they may be records."""
 
@@ -293,8 +299,8 @@ def text_fields(fields: list[str], chats: Sequence[str] = (), filled: Sequence[s
     Example:
         >>> text_fields(["id", "text", "title"]), text_fields(["id", "title"]), text_fields(["messages"], ["messages"])
         (('title', 'text'), (), ('messages',))
-        >>> text_fields(["_id", "_source.user", "_source.body"])
-        ('_source.body',)
+        >>> text_fields(["_id", "_source.user", "_source.body"]), text_fields(["output", "instruction"])
+        (('_source.body',), ('instruction', 'output'))
     """
     title, body = first_of(TITLE_NAMES, fields, filled), first_of(BODY_NAMES, fields, filled)
     inner, inner_filled = (
@@ -305,6 +311,11 @@ def text_fields(fields: list[str], chats: Sequence[str] = (), filled: Sequence[s
     chat = first_of(CHAT_NAMES, list(chats), [name for name in chats if name in filled])
     if body and body.lower() in DESCRIPTIONS:
         body = first_of(DESCRIBED, list(filled) or fields) or body
+    if body is None and not chat:
+        tasks = {name.lower(): name for name in reversed(fields)}
+        given = [tasks[name] for name in TASK_NAMES if name in tasks]
+        is_task = len([name for name in given if name in filled or not filled]) > 1
+        return (*([title] if title else []), *given) if is_task else ()
     if chat and (body is None or body.lower() in DESCRIPTIONS or (chat in filled and body not in filled)):
         body = chat
     return tuple(name for name in (title, body) if name) if body else ()
@@ -354,9 +365,9 @@ def table_format(declared: Format, columns: list[str], chats: Sequence[str] = ()
     missing = [name for name in (declared.id, declared.url, *content) if name and name not in columns]
     if missing:
         joined = "; several are joined by +, as title+body" if any("," in name for name in missing) else ""
-        raise FormatError(f"no column {', '.join(missing)}; there are {_shown(columns)}{joined}")
+        raise FormatError(f"no column {', '.join(missing)}; there are {shown_names(columns)}{joined}")
     if not content:
-        raise FormatError(f"cannot tell which column is the text; there are {_shown(columns)}; set input.content")
+        raise FormatError(f"cannot tell which column is the text; there are {shown_names(columns)}; set input.content")
 
     doc_id = declared.id or first_of(ID_NAMES, columns, filled)
     url = declared.url or first_of(URL_NAMES, columns, filled)
@@ -366,7 +377,7 @@ def table_format(declared: Format, columns: list[str], chats: Sequence[str] = ()
     return with_markup(replace(declared, id=doc_id, url=url, content=content))
 
 
-def _shown(columns: list[str]) -> str:
+def shown_names(columns: list[str]) -> str:
     """List the names of columns for a message. Long names are cut: without a header, they are the texts of a row."""
     names = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in columns[:MOST_NAMES]]
     more = ", …" if len(columns) > MOST_NAMES else ""

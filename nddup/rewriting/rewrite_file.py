@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from nddup.reading.charsets import MARKS, unit_of
 from nddup.reading.decoding import decode_anyway
 from nddup.reading.formats import FILE_KINDS, FileHead, Kind
-from nddup.reading.json_spread import LinedStream
+from nddup.reading.json_spread import NEXT_LIST, LinedStream
 from nddup.reading.mail import count_messages
 from nddup.reading.mail_cutting import cut_mail
 from nddup.reading.outcomes import Reject
@@ -217,7 +217,7 @@ class _Writer:
         if not self._is_tagging:
             is_tail = self._is_removed and end and not self.head.is_by_line and not value.lstrip().startswith(b"<!--")
             is_blank_line = self.head.format.kind == "jsonl" and not value.strip(JSON_BLANKS)
-            if is_tail or is_blank_line:
+            if is_tail or (is_blank_line and not (self.head.list_keys and value == NEXT_LIST)):
                 return
         yield value
         yield end
@@ -506,19 +506,27 @@ def rewrite_file(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdic
 
 
 def _as_found(lines: Iterable[bytes], stream: LinedStream) -> Iterator[bytes]:
-    """Yield lines of JSON, between brackets and commas if the stream that they are from holds an array."""
-    is_first, is_next = True, True
+    """Yield lines of JSON, between brackets and commas if the stream that they are from holds arrays."""
+    is_first, is_next, lists = True, True, 0
     for piece in lines:
-        if not stream.is_list or piece == codecs.BOM_UTF8:
+        if piece == NEXT_LIST and lists + 1 < len(stream.around):
+            yield _opened(stream, lists) + b"]" if is_first else b"\n]"
+            is_first, is_next, lists = True, True, lists + 1
+        elif not stream.is_list or piece == codecs.BOM_UTF8:
             yield piece
         elif piece == LINE_END:
             is_next = True
         elif piece.strip(JSON_BLANKS):
-            before = (stream.before + b"[\n" if is_first else b",\n") if is_next else b""
+            before = (_opened(stream, lists) if is_first else b",\n") if is_next else b""
             yield before + (piece.lstrip(JSON_BLANKS) if before else piece)
             is_first = is_next = False
     if stream.is_list:
-        yield (stream.before + b"[\n" if is_first else b"\n") + b"]" + (stream.end or b"\n")
+        yield (_opened(stream, lists) if is_first else b"\n") + b"]" + (stream.end or b"\n")
+
+
+def _opened(stream: LinedStream, at: int) -> bytes:
+    """Return what stands before the records of an array."""
+    return (stream.around[at] if stream.around else b"") + b"[\n"
 
 
 def _copy(raw: BinaryIO, head: FileHead, stored: Stored, verdicts: Verdicts) -> Iterator[bytes]:

@@ -38,7 +38,7 @@ START_BYTES = 1 << 18
 MOST_OTHERS = 5
 """Maximum number of elements that a message names."""
 
-LIKE_IDS = ("id", "key", "name", "no", "number", "guid")
+LIKE_IDS = ("id", "doi", "key", "name", "no", "number", "guid")
 """Endings of field names that suggest an id."""
 
 

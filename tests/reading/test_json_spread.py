@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from nddup.embedded.run import run_locally
 from nddup.reading.detect import read_head
 from nddup.reading.formats import FormatError
-from nddup.reading.json_spread import LinedStream, as_lines, find_lists
+from nddup.reading.json_spread import MOST_LISTS, LinedStream, as_lines, find_lists
+from nddup.reading.outcomes import Record, Reject
+from nddup.scanning.whole_files import read_stream
 from nddup.settings.load import build_config
 
 VALUES = st.recursive(
@@ -88,6 +90,15 @@ SPELLED = {
     "packed.json.gz": gzip.compress(json.dumps(ROWS_OF_FILES, indent=4).encode()),
     "service.json": json.dumps({"status": 0, "response": {"docs": ROWS_OF_FILES, "start": [1]}, "a": "]}"}).encode(),
     "export.json": json.dumps({"data": ROWS_OF_FILES}, indent=2).encode("utf-8-sig"),
+    "sets.json": json.dumps(
+        {
+            "a": ["b"],
+            "train": ROWS_OF_FILES[:4],
+            "users": [{"name": "c"}],
+            "more": {"d": [[{"id": "e"}]], "val": [], "test": ROWS_OF_FILES[4:]},
+            "f": {},
+        }
+    ).encode(),
     "sequence.json": b"".join(b"\x1e" + json.dumps(row).encode() + b"\n" for row in ROWS_OF_FILES),
 }
 
@@ -116,6 +127,11 @@ def test_a_file_is_read_as_lines_are_and_written_in_its_form(name: str, tmp_path
         (due if "data" in due else due["response"])["data" if "data" in due else "docs"] = ROWS_OF_FILES[::2]
         assert json.loads(text) == due
         return
+    if name == "sets.json":
+        due = json.loads(SPELLED[name])
+        due["train"], due["more"]["test"] = ROWS_OF_FILES[:4:2], ROWS_OF_FILES[4::2]
+        assert json.loads(text) == due
+        return
     is_list = text.startswith("[")
     kept = json.loads(text) if is_list else [json.loads(line) for line in text.splitlines()]
     assert kept == ROWS_OF_FILES[::2]
@@ -142,7 +158,39 @@ def test_an_array_in_an_object_is_read_as_one_alone(
     while piece := stream.read(draw.randint(1, 9)):
         raw += piece
     assert raw == lines
-    assert json.loads(stream.before + b"[]" + stream.end) == {**before, "Results": [], **after}
+    assert json.loads(stream.around[0] + b"[]" + stream.end) == {**before, "Results": [], **after}
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=3), max_size=6), st.booleans(), st.randoms())
+def test_all_arrays_of_like_records_are_read(sets: list[list[int]], is_named: bool, draw: random.Random) -> None:  # noqa: FBT001
+    """In pieces of any size, and with other values between them; arrays of other objects are none of records."""
+    names = draw.sample(("test", "dev", "val", "posts", "rows", "items"), 6) if is_named else "ABCDEF"
+    whole: dict[str, Any] = {"train": [{"id": "0", "text": "["}]}
+    for name, rows in zip(names, sets, strict=False):
+        whole |= {
+            name: [{"id": "x", "text": f'"{at}', "n": [{}]} for at in rows],
+            f"{name} of": draw.choice(([{"u": 1}], {}, "]")),
+        }
+    data = json.dumps(whole, indent=draw.choice((None, 1))).encode()
+    stream, lines = LinedStream(io.BytesIO(data), ("train",)), b""
+    while piece := stream.read(draw.randint(1, 99)):
+        lines += piece
+
+    read = [row for name in ("train", *names) for row in whole.get(name, ())]
+    assert values_in(lines.replace(b"\0", b"")) == read
+    assert json.loads(b"[]".join([*stream.around, stream.end])) == {
+        key: [] if key in ("train", *names) else value for key, value in whole.items()
+    }
+
+
+def test_of_very_many_arrays_the_rest_is_one_reject() -> None:
+    """Each costs a look at what stands around it."""
+    data = json.dumps({f"part{at}" if at else "train": [{"id": at, "text": "a"}] for at in range(30)}).encode()
+    records = [one for one, _ in read_stream(LinedStream(io.BytesIO(data), ("train",)), read_head(data), 1 << 20)]
+
+    assert [isinstance(one, Record) for one in records] == [True] * MOST_LISTS + [False]
+    assert isinstance(records[-1], Reject)
+    assert records[-1].detail == f"the records at part{MOST_LISTS} are not read, only those at train"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +236,7 @@ def test_lines_with_arrays_are_no_array() -> None:
         ("], ", "damaged"),
         ("]} {}", "damaged"),
         ("]", "damaged"),
-        ('], "posts": [{"body": "a"}]}', "malformed"),
+        ('], "posts": [{"body": "a"}]}', "no content"),
         ('], "pages": [{"number": 1}], "data": []}', ""),
         (f'], "a": "{"b" * (1 << 20)}"}}', "too large"),
     ],
