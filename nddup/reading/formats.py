@@ -251,7 +251,9 @@ _DECLARED = (
            id="|".join(f"front/article-meta/article-id[@pub-id-type={kind}]"
                        for kind in ("pmc", "pmcid", "pmid", "doi")),
            url="front/article-meta/self-uri/@href", title=("front/article-meta/title-group/article-title",),
-           content=("front/article-meta/abstract", "body", "floats-group", "back/app-group|back/app"), is_markup=False,
+           content=("front/article-meta/abstract", "body", "floats-group", "back/app-group|back/app",
+                    "sub-article/(front-stub|front)/**/article-title", "sub-article/body", "response/body"),
+           is_markup=False,
            roots=("article/front/article-meta", "pmc-articleset")),
     # many records have a title and no abstract: each is a text
     Format(name="pubmed", record="PubmedArticle", id="MedlineCitation/PMID",
@@ -272,6 +274,17 @@ _DECLARED = (
            title=("head/title|body/body.head/hedline/hl1",),
            content=("body/body.content/block[@class=full_text]|body/body.content|body/body.head/abstract",),
            is_markup=False, roots=("nitf",)),
+    # catalogues of libraries: all that a record says
+    Format(name="marcxml", record="record", id="controlfield[@tag=001]", content=("datafield",), is_markup=False,
+           roots=("collection/record/leader", "record/leader")),
+    # laws, bills, judgments and debates: all but what describes the file
+    Format(name="akn", record="akomaNtoso",
+           id="*/meta/identification/(FRBRExpression|FRBRWork)/FRBRthis/@value",
+           content=tuple(f"*/{part}" for part in (
+               "coverPage", "longTitle", "preface", "preamble", "header",
+               "(body|mainBody|judgmentBody|debateBody|amendmentBody|fragmentBody|collectionBody)",
+               "conclusions", "attachments", "components")),
+           is_markup=False, roots=("akomaNtoso",)),
     # a page that OCR has read: its words are attributes
     Format(name="alto", record="alto",
            content=("Layout/**/String/@CONTENT",), is_markup=False, roots=("alto",)),

@@ -165,6 +165,22 @@ MODS = """<OAI-PMH><ListRecords><record><header><identifier>oai:1</identifier></
 <titleInfo><title>T</title></titleInfo><abstract>A</abstract><relatedItem><titleInfo><title>R</title></titleInfo></relatedItem></mods>
 </metadata></record></ListRecords></OAI-PMH>"""
 
+MARC = """<collection xmlns="http://www.loc.gov/MARC21/slim"><record><leader>01142cam</leader>
+<controlfield tag="001">ocm7</controlfield><datafield tag="245" ind1="1" ind2="0"><subfield code="a">Sums /</subfield>
+<subfield code="c">C. S.</subfield></datafield><datafield tag="520"><subfield code="a">Verse.</subfield></datafield>
+</record><record><leader>0</leader><controlfield tag="001">ocm8</controlfield>
+<controlfield tag="003">x</controlfield></record>
+</collection>"""
+LAW = """<akomaNtoso xmlns="http://docs.oasis-open.org/legaldocml/ns/akn/3.0"><act><meta><identification><FRBRWork>
+<FRBRthis value="/akn/x/1"/></FRBRWork><FRBRExpression><FRBRthis value="/akn/x/1/eng"/></FRBRExpression>
+</identification></meta><preface><p>An Act</p></preface><body><section><num>1</num><heading>Name</heading>
+<content><p>It is named.</p>
+</content></section></body><conclusions><p>Done.</p></conclusions></act></akomaNtoso>"""
+REVIEWED = """<article><front><article-meta><article-id pub-id-type="doi">10/1</article-id><title-group><article-title>T
+</article-title></title-group></article-meta></front><body><p>B</p></body><sub-article><front-stub><article-id
+pub-id-type="doi">10/1r</article-id><title-group><article-title>Review</article-title></title-group></front-stub><body>
+<p>Good.</p></body></sub-article><response><body><p>Thanks.</p></body></response></article>"""
+
 ALTO = """<alto xmlns="http://www.loc.gov/standards/alto/ns-v2#"><Description><MeasurementUnit>pixel</MeasurementUnit>
 </Description><Layout><Page ID="P1"><PrintSpace><TextBlock><TextLine><String CONTENT="The"/><SP/><String CONTENT="fox"/>
 </TextLine><TextLine><String CONTENT="ran"/></TextLine></TextBlock><ComposedBlock><TextBlock><TextLine>
@@ -232,11 +248,19 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
     ]),
     ("oai", encoded(MODS), "root <OAI-PMH> and records <record>", [("oai:1", None, "T A")]),
     ("jats", encoded(JATS), "root <article> and records <article>", [
-        ("7", "http://a.example/7", "On E. coli Aim We study. Intro Body1. A figure."),
+        ("7", "http://a.example/7", "On E. coli Aim We study. Intro Body1. A figure. reply"),
     ]),
     ("jats", encoded(ARTICLES), "root <pmc-articleset> and records <article>", [
         ("1", None, "only this"),
         ("2", None, "B"),
+    ]),
+    ("jats", encoded(REVIEWED), "root <article> and records <article>", [("10/1", None, "T B Review Good. Thanks.")]),
+    ("marcxml", encoded(MARC), "root <collection> and records <record>", [
+        ("ocm7", None, "Sums / C. S. Verse."),
+        ("ocm8", None, "[no content]"),
+    ]),
+    ("akn", encoded(LAW), "root <akomaNtoso> and records <akomaNtoso>", [
+        ("/akn/x/1/eng", None, "An Act 1 Name It is named. Done."),
     ]),
     ("pubmedbooks", encoded(BOOKS), "root <PubmedArticleSet> and records <PubmedBookArticle>", [
         ("5", None, "Chapter a b"),
