@@ -168,8 +168,8 @@ def find_literals(line: str, paths: Sequence[str]) -> list[tuple[int, int]]:
             objects = [
                 one for low, high in reached for one in (_items(line, low) if line[low] == "[" else [(low, high)])
             ]
-            found = [_find_value(line, low, key) for low, _ in objects if line[low] == "{"]
-            reached = [place for place in found if place is not None]
+            places_of = [_find_value(line, low, key) for low, _ in objects if line[low] == "{"]
+            reached = [place for place in places_of if place is not None]
         for place in reached:
             places += _literals(line, *place)
     return [place for place in places if place[1] - place[0] > len('""')] or places[:1]  # as `make_record`
@@ -217,8 +217,8 @@ def _reach(row: dict[str, Any], path: str) -> object:
     value: Any = row
     for key in [path] if path in row else path.split("."):
         if isinstance(value, list):  # the values of all objects in an array, one after another
-            found = [one[key] for one in value if isinstance(one, dict) and key in one]
-            value = [inner for one in found for inner in (one if isinstance(one, list) else [one])]
+            values = [one[key] for one in value if isinstance(one, dict) and key in one]
+            value = [inner for one in values for inner in (one if isinstance(one, list) else [one])]
         else:
             value = value.get(key) if isinstance(value, dict) else None
     return value
