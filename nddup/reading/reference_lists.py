@@ -14,7 +14,7 @@ spreadsheets, is taken off.
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -83,6 +83,7 @@ class Layout:
         skipped: lines without an entry: the header and the comments.
         score: the index of the score column, or its JSON key; None if there is no score.
         is_own: whether it is `duplicates.txt` of a run: its ids are escaped, and a number stands after them.
+        spelling: gives the id of a document for one as written, where the list spells them in another way; else None.
     """
 
     kind: Kind
@@ -91,6 +92,7 @@ class Layout:
     skipped: tuple[str, ...] = ()
     score: int | str | None = None
     is_own: bool = False
+    spelling: Callable[[str], str] | None = None
 
     @property
     def score_name(self) -> str | None:
@@ -358,7 +360,10 @@ def read_lines(lines: Iterable[str], layout: Layout) -> Lists:
         if not text.strip() or text in skipped:
             continue
         entry = read_entry(text, layout)
-        lists.members.append(entry.members)
+        members = entry.members
+        if layout.spelling and members:
+            members = list(map(layout.spelling, members))
+        lists.members.append(members)
         lists.scores.append(entry.score)
     return lists
 

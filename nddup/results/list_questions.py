@@ -12,18 +12,22 @@ A kept answer has the name on the left in later queries. The band width of a cur
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError
+from nddup.ground.shown import unescaped, without_brackets
+from nddup.reading.outcomes import clean_id
 from nddup.reading.reference_lists import (
     DELIMITERS,
+    LOOKED_AT,
     OWN,
     Kind,
     Layout,
     LayoutError,
     first_lines,
     guess_layout,
+    read_lines,
     split_fields,
 )
 from nddup.reading.streams import compression_of, expand_head
@@ -178,7 +182,10 @@ HEAD_BYTES = 1 << 18
 """Bytes at the start of the expanded file from which the layout is detected."""
 
 MOST_COMMENTS = 5
-"""Maximum number of lines that begin with `#` whose fields are looked up among the documents."""
+"""Maximum number of lines that begin with `#` whose fields are looked up among the documents; so of spelled ids."""
+
+SPELLINGS = (without_brackets, unescaped, clean_id)
+"""What makes the id of a document of one as mail, `duplicates.txt` or the JSON of the collection spells it."""
 
 RAW_BYTES = 4 * HEAD_BYTES
 """Bytes read at the start of the stored file: a block of bzip2, up to 900 kB, expands only as a whole."""
@@ -327,6 +334,7 @@ def open_reference(
             layout = _tell_layout(lines, reading, header=False, has_comments=has_comments)
     except LayoutError as error:
         raise ConfigError(f"--truth {truth}: {error}") from error
+    layout = replace(layout, spelling=_find_spelling(lines, layout, are_documents))
     return ReferenceFile(files[0].path, files[0].size, compression_of(raw), layout)
 
 
@@ -339,6 +347,18 @@ def _marked_ids(layout: Layout) -> Iterator[list[str]]:
         ids = split_fields(line, DELIMITERS[layout.delimiter])[:2]
         if len(ids) > 1 and all(ids):
             yield ids
+
+
+def _find_spelling(
+    lines: Sequence[str], layout: Layout, are_documents: Callable[[Sequence[str]], bool]
+) -> Callable[[str], str] | None:
+    """Return the first of `SPELLINGS` by which one of the first ids is a document that it is not as written."""
+    written = dict.fromkeys(one for ids in read_lines(lines[:LOOKED_AT], layout).members for one in ids or ())
+    for spelling in SPELLINGS:
+        others = [one for one in written if spelling(one) != one][:MOST_COMMENTS]
+        if any(are_documents([spelling(one)]) and not are_documents([one]) for one in others):
+            return spelling
+    return None
 
 
 def _tell_layout(lines: Sequence[str], reading: Reading, *, header: bool | None, has_comments: bool = True) -> Layout:

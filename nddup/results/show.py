@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nddup.engines.engine import FinishedRun, text_places
+from nddup.engines.engine import FinishedRun, find_ids, text_places
 from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.shown import (
@@ -408,12 +408,14 @@ def compare_texts(run: FinishedRun, first: str, second: str, *, master: str | No
 
     Cost: one pass over the files of both.
     """
+    known = find_ids(run, [first, second])
+    for name in (first, second):
+        if name not in known:
+            raise ConfigError(f"--compare {name}: no such document in {run.path}")
+    first, second = known[first], known[second]
     if first == second:
         raise ConfigError(f"--compare: expected two documents, got {first} twice")
     places = text_places(run, [first, second])
-    for name in (first, second):
-        if name not in places:
-            raise ConfigError(f"--compare {name}: no such document in {run.path}")
     texts = read_whole_texts(run.path, places, master=master)
     words = [texts[name].split() for name in (first, second)]
     head = [

@@ -293,3 +293,33 @@ def test_ids_that_begin_with_the_sign_of_a_comment_are_read(rest: str, tmp_path:
 
     assert told["list"]["lines"] == 2 + bool(rest)
     assert told["list"]["ids"] == (5 if rest else 3)
+
+
+LISTS = {
+    "mail": (["<copy0>,<copy1>", "<tiny1>,<copy0>"], ["copy0", "copy1", "tiny1"]),
+    "some with brackets": (["<copy0>,copy1", "tiny1,<copy0>"], ["copy0", "copy1", "tiny1"]),
+    "brackets of their own": (["<copy0>,<copy1>", "<copy0>,tiny1"], ["<copy0>", "<copy1>", "tiny1"]),
+    "printed": (["a\\\\b\tcopy1", "tiny1\ta\\\\b"], ["a\\b", "copy1", "tiny1"]),
+    "json": (
+        ['{"a": "two\\nlines", "b": "copy1"}', '{"a": "tiny1", "b": "two\\nlines"}'],
+        ["two lines", "copy1", "tiny1"],
+    ),
+    "groups": (["<copy0> <copy1>", "<copy0> <tiny1>"], ["copy0", "copy1", "tiny1"]),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_ids_in_another_spelling_are_those_of_documents(name: str, tmp_path: Path) -> None:
+    """A list may have the ids as mail, `duplicates.txt` or the JSON of the collection spells them, as other lists may.
+
+    Where documents have brackets of their own, an id is read as it is.
+    """
+    lines, (first, second, other) = LISTS[name]
+    text = " ".join(f"w{number}" for number in range(60))
+    run = start(tmp_path, {first: text, second: text, other: "two words"})
+    (tmp_path / "truth.txt").write_text("".join(f"{line}\n" for line in lines))
+
+    told = evaluate_run(open_here(str(run)), str(tmp_path / "truth.txt"), Options())
+
+    assert (told["list"]["ids"], told["list"]["unknown"]) == (3, [])
+    assert [told["pairs"][count] for count in ("reference", "found", "common")] == [2, 1, 1]

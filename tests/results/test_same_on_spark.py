@@ -21,7 +21,7 @@ LISTS = {
     "pairs.csv": "# of others\nid_a,id_b,likeness\nn1é',n0é',0.9\nn0é',same,1\nn2é',alone,0.5\nsame,nobody,0.25\n\n"
     + "n1é',n2é',0.75\n" * 9
     + "odd\nalone,alone,1\nn0é',n1é',0.7\n",
-    "groups.jsonl": '["n0é\'", "n1é\'", "same", "nobody"]\n["same", "n3é\'", "n1é\'"]\n["alone"]\n{"no": 1}\n',
+    "groups.jsonl": '["n0é\'", "n1é\'", "same", "nobody"]\n["same", "<n3é\'>", "n1é\'"]\n["alone"]\n{"no": 1}\n',
     "returns.txt": "n0é' n1é'\rsame n2é'\r\nn3é' alone\n",
 }
 
@@ -54,14 +54,16 @@ def evaluated(opened: Opened, truth: Path, options: Options) -> dict[str, str]:
     ("name", "listed"), [("groups.jsonl", 1000), pytest.param("pairs.csv", 0, marks=pytest.mark.nightly)]
 )
 def test_evaluate(spark: SparkSession, finished: Path, name: str, listed: int) -> None:
-    """Text and files are byte for byte equal: scored pairs, groups listed or only counted, carriage returns."""
+    """Text and files are byte for byte equal: scored pairs, groups listed or only counted, an id in brackets."""
     truth, options = finished.parent / name, Options(listed=listed, written=3)
 
     here = evaluated(open_here(str(finished)), truth, options)
     there = evaluated(open_on_spark(spark, str(finished)), truth, options)
 
     assert here == there
-    assert json.loads(here["evaluation.json"])["list"]["lines"] > 2
+    told = json.loads(here["evaluation.json"])["list"]
+    assert told["lines"] > 2
+    assert told["unknown"] == ["nobody"]
 
 
 def test_inspect(spark: SparkSession, finished: Path) -> None:
