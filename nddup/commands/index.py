@@ -296,7 +296,8 @@ def _query(options: argparse.Namespace, steps: Steps) -> Answer:
     text += "".join(f"{one_line(line)}\n" for line in queries.unread)
     more = f"; the first {len(queries.unread)} are named" if queries.rejects > len(queries.unread) else ""
     remark = f"{counted(queries.rejects, 'record')} could not be read{more}\n" if queries.rejects else ""
-    values = {"matches": matches.to_pylist(), "rejects": queries.rejects, "unread": list(queries.unread)}
+    rows = matches.to_pylist() if options.json else []
+    values = {"matches": rows, "rejects": queries.rejects, "unread": list(queries.unread)}
     return Answer(text, status, remark, values)
 
 

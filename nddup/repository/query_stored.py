@@ -1,11 +1,11 @@
 """Find the live documents that are like given ones. Nothing is stored."""
 
-import fnmatch
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,30 +27,21 @@ from nddup.reading.outcomes import Record, make_record
 from nddup.reading.records import without_surrogates
 from nddup.repository.batch_nodes import Read, read_shingles
 from nddup.repository.identity import Identity, share_of
-from nddup.repository.segment_files import MATCHES, table_of
+from nddup.repository.list_matches import FULL, list_matches, spell_edge
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import join_encoded
 from nddup.scanning.sketch_records import sketch_whole
 from nddup.tables import REPEATED
 
-FULL = 100
-"""The score of two equal sketches: scores are 100 × resemblance."""
-
-EMPTY = "nothing to compare"
-"""The note on a query without a feature: no text, or none in a script that has words."""
+PRINTED = 10_000
+"""Matches that are Python objects at a time."""
 
 SHOWN_REJECTS = 10
 """Maximum number of unreadable records with a line of their own."""
 
 Bands = Sequence[int | float]
 """Lower bounds of score bands, in any order."""
-
-_Found = tuple[int, tuple[Any, ...]]
-
-_NOTE = MATCHES.names.index("note")
-
-_NOTHING = (None,) * len(MATCHES.names)
 
 
 def _read_none(places: NDArray[np.int64]) -> list[Row]:
@@ -108,11 +99,11 @@ def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
     least = Fraction(repr(identity.lowest)) * FULL
     for band in ask.bands:
         if not math.isfinite(band):
-            raise ConfigError(f"--bands {band}: expected {_spell(least)} to {FULL}")
+            raise ConfigError(f"--bands {band}: expected {spell_edge(least)} to {FULL}")
     for edge in reversed(ask.edges):
         if not least <= edge <= FULL:
             raise ConfigError(
-                f"--bands {_spell(edge)}: expected {_spell(least)} to {FULL}; {name} was created with --lowest"
+                f"--bands {spell_edge(edge)}: expected {spell_edge(least)} to {FULL}; {name} was created with --lowest"
                 f" {identity.lowest}"
             )
 
@@ -190,19 +181,7 @@ def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask, workers: Worker
     if identity.is_exact:
         hits = [_decide(snapshot, hits, queries, share_of(least), workers)]
 
-    by_query: dict[int, list[tuple[Any, ...]]] = {}
-    for near in hits:
-        for query, row in _rows_of(snapshot, near, ask, edges):
-            if ask.others and row[0] == queries.ids[query]:
-                continue
-            by_query.setdefault(query, []).append(row)
-    listed = []
-    for number, query_id in enumerate(queries.ids):
-        rows_of_query = sorted(by_query.get(number, ()), key=lambda row: (-row[4], str(row[0]).encode()))
-        listed += [(query_id, *row) for row in rows_of_query[: ask.top]] or [
-            (query_id, *_NOTHING[1:_NOTE], None if has_ids[number] else EMPTY, *_NOTHING[_NOTE + 1 :])
-        ]
-    return table_of(MATCHES, listed)
+    return list_matches(snapshot, queries, join_near(hits), ask)
 
 
 def _decide(snapshot: Snapshot, hits: list[Near], queries: Queries, share: Fraction, workers: Workers | None) -> Near:
@@ -222,59 +201,6 @@ def _decide(snapshot: Snapshot, hits: list[Near], queries: Queries, share: Fract
     return decided.only(np.flatnonzero(common > 0))
 
 
-def _rows_of(snapshot: Snapshot, near: Near, ask: Ask, edges: Sequence[Fraction]) -> list[_Found]:
-    """Return the live documents of each near sketch as (number of the query, row of MATCHES without `query_id`)."""
-    rows = list[_Found]()
-    pairs, keys = snapshot.find_documents(near.stored)
-    if not len(keys):
-        return rows
-    chosen = distinct(keys)
-    stored = snapshot.documents_of(chosen, ["doc_key", "doc_id", "version", "source"]).drop_columns("doc_key")
-    about = list(zip(*stored.to_pydict().values(), snapshot.state_of(chosen)["kept"].to_pylist(), strict=True))
-
-    resemblance = near.resemblance
-    is_exact = snapshot.identity.is_exact
-    bands = [_band_of(int(near.shared[i]), int(near.united[i]), edges) for i in range(len(near.stored))]
-    for i, at in zip(pairs.tolist(), np.searchsorted(chosen, keys).tolist(), strict=True):
-        doc_id, version, source, kept = about[at]
-        if edges and bands[i] is None:
-            continue
-        if ask.versions is not None and not ask.versions[0] <= version <= ask.versions[1]:
-            continue
-        if ask.sources is not None and not fnmatch.fnmatchcase(source, ask.sources):
-            continue
-        share = float(resemblance[i])
-        row = (
-            doc_id,
-            version,
-            source,
-            int(near.overlap[i]),
-            share,
-            FULL * share,
-            bands[i],
-            kept,
-            str(snapshot.repo),
-            None,
-            *((int(near.shared[i]), *near.sizes[i].tolist()) if is_exact else (None, None, None)),
-        )
-        rows.append((int(near.given[i]), row))
-    return rows
-
-
-def _band_of(shared: int, united: int, edges: Sequence[Fraction]) -> str | None:
-    """Return the band that holds the score 100 shared / united, compared exactly; None if it is below all bands."""
-    above = None
-    for edge in edges:
-        if FULL * shared >= edge * max(united, 1):
-            return f">={_spell(edge)}" if above is None else f"{_spell(edge)}-{_spell(above)}"
-        above = edge
-    return None
-
-
-def _spell(edge: Fraction) -> str:
-    return str(edge.numerator) if edge.denominator == 1 else repr(float(edge))
-
-
 def spell_matches(matches: pa.Table, *, bands: bool, several: bool) -> str:
     """Return a line for each query: the documents it is like, by band, or each with its resemblance.
 
@@ -284,7 +210,7 @@ def spell_matches(matches: pa.Table, *, bands: bool, several: bool) -> str:
     """
     lines: dict[str, dict[str, list[str]]] = {}
     noted: dict[str, str] = {}
-    for row in matches.to_pylist():
+    for row in chain.from_iterable(batch.to_pylist() for batch in matches.to_batches(max_chunksize=PRINTED)):
         parts = lines.setdefault(row["query_id"], {})
         if row["doc_id"] is None:
             noted[row["query_id"]] = row["note"] or "no match"

@@ -18,7 +18,7 @@ from nddup.embedded.confirm import Row
 from nddup.errors import OutputError
 from nddup.ground.arrays import Ragged
 from nddup.ground.columns import WORDS, one_chunk
-from nddup.matching.lookups import KeyHits, Matching, Near, Rows, find_near, find_rows, hash_strings, is_among
+from nddup.matching.lookups import KeyHits, Matching, Near, Rows, distinct, find_near, find_rows, hash_strings, is_among
 from nddup.repository.commits import Commit
 from nddup.repository.identity import Identity
 from nddup.repository.mapped import MappedSegment, map_segment, take_sketches
@@ -121,11 +121,9 @@ class Snapshot:
     def find_near(self, given: Rows, matching: Matching) -> list[Near]:
         """Return the near-duplicates of given sketches among the live ones, segment by segment."""
         by_segment = [find_near(segment.postings, given, matching) for segment in self.mapped]
-        is_live = self.are_live(np.concatenate([np.empty(0, np.int64), *(near.stored for near in by_segment)]))
-        ends = np.cumsum([len(near.stored) for near in by_segment])
-        return [
-            near.only(np.flatnonzero(live)) for near, live in zip(by_segment, np.split(is_live, ends), strict=False)
-        ]
+        nodes = distinct(np.concatenate([np.empty(0, np.int64), *(near.stored for near in by_segment)]))
+        live = nodes[self.are_live(nodes)]
+        return [near.only(np.flatnonzero(is_among(near.stored, live))) for near in by_segment]
 
     def sketches_of(self, nodes: NDArray[np.int64]) -> Ragged:
         """Return the sketches of some nodes, in their order."""

@@ -133,6 +133,33 @@ def test_a_choice_of_versions_sources_and_number(tmp_path: Path) -> None:
     assert ids(Ask(sources="no*")) == [None]
 
 
+def test_matches_of_very_many_equal_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matches put in order a few at a time are those of the definition; too many are refused before any is made."""
+    repo = nddup.repository.create(str(tmp_path / "repo"), local={"processes": 1})
+    words = [f"w{i}" for i in range(40)]
+    equal = {f"d{i}": " ".join(words) for i in range(20)}
+    near = {f"n{i}": " ".join([*words[:-1], f"z{i}"]) for i in range(5)}
+    for part in (near, dict(list(equal.items())[10:]), dict(list(equal.items())[:10])):
+        repo.add(part)
+    queries = {"d3": " ".join(words), "n1": near["n1"], "q": "others are here", "": " ", "d7": " ".join(words)}
+    monkeypatch.setattr("nddup.repository.list_matches.TOGETHER", 30)
+
+    def ids(ask: Ask) -> dict[str, list[str | None]]:
+        rows = repo.query(queries, ask).to_pylist()
+        return {name: [row["doc_id"] for row in rows if row["query_id"] == name] for name in queries}
+
+    alike, last = sorted(equal), sorted(near)
+    own = ["n1", *alike, *(one for one in last if one != "n1")]
+    assert ids(Ask()) == {"d3": alike + last, "n1": own, "q": [None], "": [None], "d7": alike + last}
+    assert ids(Ask(top=2, others=True)) == {
+        "d3": ["d0", "d1"], "n1": alike[:2], "q": [None], "": [None], "d7": ["d0", "d1"],
+    }  # fmt: skip
+    monkeypatch.setattr("nddup.repository.list_matches.MOST_MATCHES", 74)
+    with pytest.raises(ConfigError, match="75 matches, over 74: ask for fewer of each"):
+        repo.query(queries)
+    assert len(repo.query(queries, Ask(top=3))) == 3 * 3 + 2
+
+
 def test_what_a_run_could_not_compare_is_refused(tmp_path: Path) -> None:
     """Where nothing leads, a batch in which one feature takes more than `pairs.max_comparisons` changes nothing."""
     words = [f"w{i}" for i in range(200)]
