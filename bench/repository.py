@@ -20,9 +20,10 @@ import nddup.repository
 from nddup.ground.arrays import Ragged
 from nddup.ground.columns import lists_of, ragged_of
 from nddup.matching.lookups import Rows
+from nddup.repository.list_matches import Ask
 from nddup.repository.opened_repository import Repository
 from nddup.repository.places import SEGMENTS
-from nddup.repository.query_stored import Ask, Queries, find_matches, sketch_texts
+from nddup.repository.query_stored import Queries, find_matches, sketch_texts
 from nddup.repository.write_versions import Batch, add
 from nddup.sketching.permutations import mix
 from nddup.tables import DOCUMENTS, REJECTS

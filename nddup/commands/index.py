@@ -274,9 +274,10 @@ def _remove(options: argparse.Namespace, steps: Steps) -> Answer:
 
 
 def _query(options: argparse.Namespace, steps: Steps) -> Answer:
+    from nddup.repository.list_matches import Ask  # noqa: PLC0415
     from nddup.repository.opened_repository import Repository  # noqa: PLC0415
     from nddup.repository.print_commits import write_matches  # noqa: PLC0415
-    from nddup.repository.query_stored import Ask, is_found, spell_matches  # noqa: PLC0415
+    from nddup.repository.query_stored import is_found, spell_matches  # noqa: PLC0415
     from nddup.storage.local_storage import LocalStorage, require_new  # noqa: PLC0415
 
     if options.output:

@@ -1,5 +1,6 @@
 """From near sketches to rows of MATCHES: the documents that have them, the most alike of each query first.
 
+    Ask              which matches are wanted: bands, how many, of which versions and sources
     find_documents   stored sketches          -> StoredDocuments: the live documents that have them and are asked for
     list_matches     queries, near sketches   -> MATCHES; a query without any has one row with nulls
 
@@ -8,8 +9,9 @@ Documents with equal sketches may be many, and so may be queries: their rows are
 
 import fnmatch
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +23,6 @@ from nddup.ground.columns import nulls, one_chunk, pieces_of
 from nddup.matching.lookups import Near, distinct
 from nddup.repository.segment_files import MATCHES, table_of
 from nddup.repository.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from nddup.repository.query_stored import Ask, Queries
 
 FULL = 100
 """The score of two equal sketches: scores are 100 × resemblance."""
@@ -37,10 +36,36 @@ MOST_MATCHES = 10_000_000
 TOGETHER = 1 << 20
 """Matches that are put in order together, those that `Ask.top` leaves out too, unless one query has more."""
 
+Bands = Sequence[int | float]
+"""Lower bounds of score bands, in any order."""
 
 _NOTE = MATCHES.names.index("note")
 
 _NOTHING = (None,) * len(MATCHES.names)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Which matches a query asks for.
+
+    Attributes:
+        bands: lower bounds of score bands; empty: near-duplicates at `pairs.threshold`.
+        top: most matches per query, the most alike first; None: all.
+        sources: glob; only documents whose `source` matches it.
+        versions: first and last version, inclusive; only documents added by these.
+        others: leave out the stored document that has the query's own id.
+    """
+
+    bands: Bands = ()
+    top: int | None = None
+    sources: str | None = None
+    versions: tuple[int, int] | None = None
+    others: bool = False
+
+    @property
+    def edges(self) -> list[Fraction]:
+        """The distinct lower bounds of the bands, highest first, exact as written."""
+        return sorted({Fraction(repr(float(band))) for band in self.bands}, reverse=True)
 
 
 class StoredDocuments(NamedTuple):
@@ -57,7 +82,7 @@ class StoredDocuments(NamedTuple):
         return self.offsets[at], np.diff(self.offsets)[at]
 
 
-def find_documents(snapshot: Snapshot, nodes: NDArray[np.int64], ask: "Ask") -> StoredDocuments:
+def find_documents(snapshot: Snapshot, nodes: NDArray[np.int64], ask: Ask) -> StoredDocuments:
     """Return the documents of some stored sketches, in any order, of the versions and sources that are asked for."""
     nodes = distinct(nodes)
     which, keys = snapshot.find_documents(nodes)
@@ -82,10 +107,12 @@ def find_documents(snapshot: Snapshot, nodes: NDArray[np.int64], ask: "Ask") -> 
     return StoredDocuments(nodes, np.searchsorted(which[by_node], np.arange(len(nodes) + 1)), rows, ranks)
 
 
-def list_matches(snapshot: Snapshot, queries: "Queries", near: Near, ask: "Ask") -> pa.Table:
-    """Return MATCHES of the queries, in their order.
+def list_matches(snapshot: Snapshot, ids: Sequence[str], has_ids: NDArray[np.bool_], near: Near, ask: Ask) -> pa.Table:
+    """Return MATCHES of n queries, in their order.
 
     Args:
+        ids: those of the queries, (n,).
+        has_ids: (n,), whether the sketch of each has any.
         near: the pairs of a query, by its place, and a stored sketch.
 
     Raises:
@@ -94,18 +121,18 @@ def list_matches(snapshot: Snapshot, queries: "Queries", near: Near, ask: "Ask")
     Memory: the matches, and `TOGETHER` more.
     """
     if not len(near.given):  # most queries are like nothing that is stored
-        return _list_unmatched(queries, np.arange(len(queries.ids)))
+        return _list_unmatched(ids, has_ids, np.arange(len(ids)))
     near, bands = _in_bands(near.only(np.argsort(near.given, kind="stable")), ask.edges)
     stored = find_documents(snapshot, near.stored, ask)
     firsts, counts = stored.spans(near.stored)
-    sizes = np.bincount(near.given, weights=counts, minlength=len(queries.ids)).astype(np.int64)
+    sizes = np.bincount(near.given, weights=counts, minlength=len(ids)).astype(np.int64)
     total = int(np.minimum(sizes, sizes.max(initial=0) if ask.top is None else ask.top).sum())
     if total > MOST_MATCHES:
         raise ConfigError(
-            f"these {len(queries.ids):,} queries have {total:,} matches, over {MOST_MATCHES:,}: ask for fewer of each"
+            f"these {len(ids):,} queries have {total:,} matches, over {MOST_MATCHES:,}: ask for fewer of each"
             " (--top), or ask fewer queries at a time"
         )
-    own_rows = _own_rows(queries, stored) if ask.others else None
+    own_rows = _own_rows(ids, stored) if ask.others else None
 
     parts = []
     for piece in pieces_of(sizes, TOGETHER):
@@ -122,15 +149,15 @@ def list_matches(snapshot: Snapshot, queries: "Queries", near: Near, ask: "Ask")
         if ask.top is not None:
             order = order[np.arange(len(given)) - np.searchsorted(given, given) < ask.top]
         pair, documents = pair[order], stored.rows.take(pa.array(row[order]))
-        matches = _fill(snapshot, queries, near.only(pair), documents, bands.take(pa.array(pair)))
-        parts.append(_with_unmatched(matches, near.given[pair], queries, piece))
+        matches = _fill(snapshot, ids, near.only(pair), documents, bands.take(pa.array(pair)))
+        parts.append(_with_unmatched(matches, near.given[pair], ids, has_ids, piece))
     return pa.concat_tables([MATCHES.arrow.empty_table(), *parts])
 
 
-def _own_rows(queries: "Queries", stored: StoredDocuments) -> NDArray[np.int64]:
+def _own_rows(query_ids: Sequence[str], stored: StoredDocuments) -> NDArray[np.int64]:
     """Return the row of the stored document that has the id of each query; -1 where there is none."""
     ids = one_chunk(stored.rows["doc_id"])
-    return np.asarray(pc.index_in(pa.array(queries.ids, pa.string()), value_set=ids).fill_null(-1), np.int64)
+    return np.asarray(pc.index_in(pa.array(query_ids, pa.string()), value_set=ids).fill_null(-1), np.int64)
 
 
 def _in_bands(near: Near, edges: Sequence[Fraction]) -> tuple[Near, pa.Array]:
@@ -142,11 +169,11 @@ def _in_bands(near: Near, edges: Sequence[Fraction]) -> tuple[Near, pa.Array]:
     return near.only(chosen), pa.array([bands[i] for i in chosen.tolist()], pa.string())
 
 
-def _fill(snapshot: Snapshot, queries: "Queries", near: Near, documents: pa.Table, bands: pa.Array) -> pa.Table:
+def _fill(snapshot: Snapshot, ids: Sequence[str], near: Near, documents: pa.Table, bands: pa.Array) -> pa.Table:
     """Return MATCHES of pairs and the document of each."""
     resemblance, rows = near.resemblance, len(near.given)
     columns = {
-        "query_id": pa.array(queries.ids, pa.string()).take(pa.array(near.given)),
+        "query_id": pa.array(ids, pa.string()).take(pa.array(near.given)),
         **{name: documents[name] for name in documents.column_names},
         "overlap": pa.array(near.overlap),
         "resemblance": pa.array(resemblance),
@@ -161,20 +188,21 @@ def _fill(snapshot: Snapshot, queries: "Queries", near: Near, documents: pa.Tabl
     return pa.table(laid, names=MATCHES.names).cast(MATCHES.arrow)
 
 
-def _with_unmatched(matches: pa.Table, given: NDArray[np.int64], queries: "Queries", piece: slice) -> pa.Table:
+def _with_unmatched(
+    matches: pa.Table, given: NDArray[np.int64], ids: Sequence[str], has_ids: NDArray[np.bool_], piece: slice
+) -> pa.Table:
     """Return the matches of some consecutive queries with a row for each that has none, in the order of queries."""
     others = np.setdiff1d(np.arange(piece.start, piece.stop), given)
     if not len(others):
         return matches
     order = np.argsort(np.concatenate([given, others]), kind="stable")
-    return pa.concat_tables([matches, _list_unmatched(queries, others)]).take(pa.array(order))
+    return pa.concat_tables([matches, _list_unmatched(ids, has_ids, others)]).take(pa.array(order))
 
 
-def _list_unmatched(queries: "Queries", places: NDArray[np.int64]) -> pa.Table:
-    has_ids = np.diff(queries.sketches.offsets)[places] > 0
+def _list_unmatched(ids: Sequence[str], has_ids: NDArray[np.bool_], places: NDArray[np.int64]) -> pa.Table:
     rows = [
-        (queries.ids[place], *_NOTHING[1:_NOTE], None if has else EMPTY, *_NOTHING[_NOTE + 1 :])
-        for place, has in zip(places.tolist(), has_ids.tolist(), strict=True)
+        (ids[place], *_NOTHING[1:_NOTE], None if has_ids[place] else EMPTY, *_NOTHING[_NOTE + 1 :])
+        for place in places.tolist()
     ]
     return table_of(MATCHES, rows)
 

@@ -18,7 +18,8 @@ from nddup.errors import ConfigError
 from nddup.repository.bucket_place import find_place
 from nddup.repository.commits import Commit, read_commit, versions_in
 from nddup.repository.identity import Identity
-from nddup.repository.query_stored import Ask, Queries, find_matches, read_queries, require_bands, sketch_texts
+from nddup.repository.list_matches import Ask
+from nddup.repository.query_stored import Queries, find_matches, read_queries, require_bands, sketch_texts
 from nddup.repository.segment_files import read_all
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection, Files, find_files

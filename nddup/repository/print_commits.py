@@ -10,7 +10,7 @@ from nddup.ground.shown import one_line
 from nddup.repository.bucket_place import find_place
 from nddup.repository.commits import Commit, read_commit, versions_in
 from nddup.repository.identity import require_format
-from nddup.repository.query_stored import Ask
+from nddup.repository.list_matches import Ask
 from nddup.repository.segment_files import MATCHES
 from nddup.settings.load import read_stored
 from nddup.storage.local_storage import written_apart

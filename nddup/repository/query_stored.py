@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from typing import NamedTuple
@@ -27,7 +26,7 @@ from nddup.reading.outcomes import Record, make_record
 from nddup.reading.records import without_surrogates
 from nddup.repository.batch_nodes import Read, read_shingles
 from nddup.repository.identity import Identity, share_of
-from nddup.repository.list_matches import FULL, list_matches, spell_edge
+from nddup.repository.list_matches import FULL, Ask, list_matches, spell_edge
 from nddup.repository.snapshot import Snapshot
 from nddup.scanning.collection import Collection
 from nddup.scanning.found import join_encoded
@@ -39,9 +38,6 @@ PRINTED = 10_000
 
 SHOWN_REJECTS = 10
 """Maximum number of unreadable records with a line of their own."""
-
-Bands = Sequence[int | float]
-"""Lower bounds of score bands, in any order."""
 
 
 def _read_none(places: NDArray[np.int64]) -> list[Row]:
@@ -58,30 +54,6 @@ class Queries(NamedTuple):
     unread: tuple[str, ...] = ()
     read: Read = _read_none
     """Reads the shingle ids of some of them: those with candidates, where all shingles decide."""
-
-
-@dataclass(frozen=True)
-class Ask:
-    """Which matches a query asks for.
-
-    Attributes:
-        bands: lower bounds of score bands; empty: near-duplicates at `pairs.threshold`.
-        top: most matches per query, the most alike first; None: all.
-        sources: glob; only documents whose `source` matches it.
-        versions: first and last version, inclusive; only documents added by these.
-        others: leave out the stored document that has the query's own id.
-    """
-
-    bands: Bands = ()
-    top: int | None = None
-    sources: str | None = None
-    versions: tuple[int, int] | None = None
-    others: bool = False
-
-    @property
-    def edges(self) -> list[Fraction]:
-        """The distinct lower bounds of the bands, highest first, exact as written."""
-        return sorted({Fraction(repr(float(band))) for band in self.bands}, reverse=True)
 
 
 def require_bands(identity: Identity, ask: Ask, *, name: str) -> None:
@@ -181,7 +153,7 @@ def find_matches(snapshot: Snapshot, queries: Queries, ask: Ask, workers: Worker
     if identity.is_exact:
         hits = [_decide(snapshot, hits, queries, share_of(least), workers)]
 
-    return list_matches(snapshot, queries, join_near(hits), ask)
+    return list_matches(snapshot, queries.ids, has_ids, join_near(hits), ask)
 
 
 def _decide(snapshot: Snapshot, hits: list[Near], queries: Queries, share: Fraction, workers: Workers | None) -> Near:

@@ -35,8 +35,8 @@ from nddup.reading.charsets import canonical_charset, decode_content
 from nddup.reading.containers import is_binary
 from nddup.reading.records import without_surrogates
 from nddup.reading.streams import compression_of
+from nddup.repository.list_matches import Ask
 from nddup.repository.opened_repository import Repository
-from nddup.repository.query_stored import Ask
 from nddup.serving.connections import JSON, Answer, Environ, Server, Task, spell_error
 
 BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)

@@ -16,8 +16,8 @@ from nddup.checking.check_run import check_run
 from nddup.cli import main
 from nddup.engines.duck import DuckRun
 from nddup.errors import ConfigError, OutputError
+from nddup.repository.list_matches import Ask
 from nddup.repository.opened_repository import Repository
-from nddup.repository.query_stored import Ask
 from tests.counted_rows import once_each
 from tests.repository.histories import Batch, play
 from tests.repository.test_rebuild import require_equal

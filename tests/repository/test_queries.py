@@ -14,8 +14,9 @@ import nddup.repository
 from nddup.cli import main
 from nddup.errors import CapacityError, ConfigError
 from nddup.ground.columns import ragged_of
+from nddup.repository.list_matches import Ask
 from nddup.repository.opened_repository import Repository
-from nddup.repository.query_stored import Ask, sketch_texts
+from nddup.repository.query_stored import sketch_texts
 from nddup.settings.plan import threshold_of
 from tests.counted_rows import once, once_each
 from tests.repository.histories import draw_history, draw_text, play
