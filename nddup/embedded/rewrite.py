@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -215,8 +216,8 @@ class RewrittenFile:
             return judge(rows, self.head.format.kind, **options, added=self.added, cutting=cutting)
 
     def _write(self, pieces: Iterator[bytes]) -> None:
-        target = place_of(self.folder, self.entry.file.source)
-        with target.open("wb") as file:
-            written = sum(file.write(piece) for piece in pieces)
-        if not written and (self.head.format.files.is_copied or self.head.format.files.is_columnar):
-            target.unlink()
+        first = next(filter(None, pieces), b"")
+        if not first and (self.head.format.files.is_copied or self.head.format.files.is_columnar):
+            return  # of many files of one record each, most parts get none: making a file costs more than reading one
+        with place_of(self.folder, self.entry.file.source).open("wb") as file:
+            file.writelines(chain([first], pieces))
