@@ -15,13 +15,14 @@ its argument. Other steps are in `embedded` and `spark`. `FinishedRun` is an eng
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
+from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from nddup.errors import OutputError
 from nddup.ground.json_text import load_object
-from nddup.ground.shown import unescaped, without_brackets
+from nddup.ground.shown import SPELLINGS
 from nddup.tables import Table
 
 EngineTable: TypeAlias = Any
@@ -257,12 +258,11 @@ ORIGINALS = """
 """
 
 
-KNOWN = "SELECT w.id, w.doc_id FROM wanted AS w SEMI JOIN documents AS d ON w.doc_id = d.doc_id"
+KNOWN = "SELECT w.doc_id FROM wanted AS w SEMI JOIN documents AS d ON w.doc_id = d.doc_id"
 
 
 def find_ids(engine: Engine, ids: Iterable[str]) -> dict[str, str]:
-    """Return the document that each id of a person's list names: that of the id, or of it `without_brackets`, or of it
-    `unescaped`.
+    """Return the document that each id of a person's list names: as it is, or else by one of `SPELLINGS`.
 
     Args:
         engine: with the table `documents`.
@@ -270,12 +270,12 @@ def find_ids(engine: Engine, ids: Iterable[str]) -> dict[str, str]:
 
     Cost: one join of `documents` with the ids, which are in memory, as the answer is.
     """
-    listed = dict.fromkeys(ids)
-    spelled = dict.fromkeys((one, form) for one in listed for form in (without_brackets(one), unescaped(one), one))
-    columns = [pa.array([row[at] for row in spelled], pa.string()) for at in (0, 1)]
-    rows = engine.sql(KNOWN, wanted=pa.table(columns, ["id", "doc_id"])).to_pylist()
-    documents = {row["id"]: row["doc_id"] for row in rows}
-    return documents | {row["id"]: row["doc_id"] for row in rows if row["id"] == row["doc_id"]}
+    forms = {one: (one, *(spelling(one) for spelling in SPELLINGS)) for one in ids}
+    asked = dict.fromkeys(chain.from_iterable(forms.values()))
+    wanted = pa.array([form.encode(errors="replace") for form in asked], pa.string())  # no document has a surrogate
+    known = set(engine.sql(KNOWN, wanted=pa.table({"doc_id": wanted}))["doc_id"].to_pylist())
+    named = {one: next(filter(known.__contains__, spelled), None) for one, spelled in forms.items()}
+    return {one: doc_id for one, doc_id in named.items() if doc_id is not None}
 
 
 class TextPlace(NamedTuple):

@@ -29,6 +29,9 @@ from typing import Any, TextIO, TypeAlias
 JsonValue: TypeAlias = Any
 """Whatever JSON holds."""
 
+CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
+"""Control characters and line ends, which no id of a record has."""
+
 ACTING = "".join(
     chr(code)
     for first, last in (
@@ -413,6 +416,22 @@ def without_brackets(doc_id: str) -> str:
         ('1@a.org', '1@a.org', '<>')
     """
     return doc_id[1:-1] if doc_id.startswith("<") and doc_id.endswith(">") and doc_id != "<>" else doc_id
+
+
+def clean_id(text: str) -> str:
+    r"""Return an id on one line: each run of control characters and line ends is one blank, none at the ends.
+
+    Nor is a byte order mark, which is left at the start of a line where files with one were joined.
+
+    Example:
+        >>> clean_id(" a\n\tb "), clean_id("\ufeffa")
+        ('a b', 'a')
+    """
+    return CONTROLS.sub(" ", text).strip().strip("\ufeff").strip()
+
+
+SPELLINGS = (without_brackets, unescaped, clean_id)
+"""What makes the id of a document of one as mail, `duplicates.txt` or the collection spells it; the first counts."""
 
 
 def spell_document(doc_id: str, url: str | None, content: str, fields: str = "") -> str:

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 
 from nddup.errors import ConfigError
-from nddup.ground.shown import counted, name_some, read_cell, unescaped, without_brackets
-from nddup.reading.outcomes import clean_id
+from nddup.ground.shown import SPELLINGS, clean_id, counted, name_some, read_cell
 
 LOOKED_AT = 100
 """Rows from which the delimiter is found."""
@@ -154,7 +153,7 @@ def read_ids(data: bytes) -> list[list[str]]:
 
 def _with_bare(readings: list[list[str]]) -> list[list[str]]:
     """Add the readings without the brackets of a Message-ID, or escapes, last: an id may have these of its own."""
-    spelled = [list(map(bare, ids)) for bare in (without_brackets, unescaped) for ids in readings]
+    spelled = [list(map(bare, ids)) for bare in SPELLINGS for ids in readings]
     return readings + [ids for ids in spelled if ids not in readings]
 
 

@@ -24,6 +24,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
+from nddup.ground.shown import clean_id
 from nddup.reading.charsets import canonical_charset, decode_content, find_encoding
 from nddup.reading.decoding import EACH_BYTE, take_marks
 from nddup.reading.mail_cutting import COUNTED, EXCERPT_BYTES, LEAD, cut_mail
@@ -44,7 +45,7 @@ from nddup.reading.mail_parts import (
     unquote,
 )
 from nddup.reading.markup import strip_markup
-from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Unread, clean_id, decode_base64, excerpt, make_record
+from nddup.reading.outcomes import EXCERPT_LENGTH, Record, Reject, Unread, decode_base64, excerpt, make_record
 from nddup.reading.records import content_fingerprint
 from nddup.reading.streams import Expanded
 

@@ -10,12 +10,12 @@ Reasons of rejects from parsing a chunk: `malformed`, `truncated`, `no content`,
 """
 
 import binascii
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from nddup.ground.shown import CONTROLS, clean_id
 from nddup.reading.charsets import decode_content
 from nddup.reading.formats import FieldKind
 
@@ -35,8 +35,6 @@ DIVIDED = "divided"
 read from its start."""
 
 Value = bytes | str
-
-_CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+")
 
 
 def decode_base64(text: str) -> bytes | None:
@@ -187,24 +185,12 @@ def make_record(
     if doc_id and len(doc_id) > MAX_ID_LENGTH:
         return Reject("id too long", f"{len(doc_id):,} characters, more than {MAX_ID_LENGTH:,}", start)
 
-    url = _CONTROLS.sub("", url).strip() if url else None
+    url = CONTROLS.sub("", url).strip() if url else None
     fields = [one for one in fields if one[0]] or fields[:1]
     kinds = tuple(is_markup for _, is_markup in fields)
     is_same = len(set(kinds)) == 1
     values, is_markup = tuple(value for value, _ in fields), kinds[0] if is_same else kinds
     return Record(doc_id or None, url or None, values, is_markup, charset, replaced, policy, capture, unread, parent)
-
-
-def clean_id(text: str) -> str:
-    r"""Return an id on one line: each run of control characters and line ends is one blank, none at the ends.
-
-    Nor is a byte order mark, which is left at the start of a line where files with one were joined.
-
-    Example:
-        >>> clean_id(" a\n\tb "), clean_id("\ufeffa")
-        ('a b', 'a')
-    """
-    return _CONTROLS.sub(" ", text).strip().strip("\ufeff").strip()
 
 
 def excerpt(data: bytes, encoding: str = "utf-8") -> str:

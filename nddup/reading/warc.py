@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from fastwarc.stream_io import BrotliReader
 from lxml import etree
 
+from nddup.ground.shown import clean_id
 from nddup.reading.markup import INLINE, read_unknown
 from nddup.reading.outcomes import (
     ALL_READ,
@@ -30,7 +31,6 @@ from nddup.reading.outcomes import (
     Reject,
     Unread,
     Value,
-    clean_id,
     excerpt,
     make_record,
 )

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from nddup.errors import ConfigError
-from nddup.ground.shown import unescaped, without_brackets
-from nddup.reading.outcomes import clean_id
+from nddup.ground.shown import SPELLINGS
 from nddup.reading.reference_lists import (
     DELIMITERS,
     LOOKED_AT,
@@ -183,9 +182,6 @@ HEAD_BYTES = 1 << 18
 
 MOST_COMMENTS = 5
 """Maximum number of lines that begin with `#` whose fields are looked up among the documents; so of spelled ids."""
-
-SPELLINGS = (without_brackets, unescaped, clean_id)
-"""What makes the id of a document of one as mail, `duplicates.txt` or the JSON of the collection spells it."""
 
 RAW_BYTES = 4 * HEAD_BYTES
 """Bytes read at the start of the stored file: a block of bzip2, up to 900 kB, expands only as a whole."""

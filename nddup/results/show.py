@@ -14,6 +14,7 @@ from nddup.engines.engine import FinishedRun, find_ids, text_places
 from nddup.errors import ConfigError
 from nddup.ground.metrics import RunMetrics
 from nddup.ground.shown import (
+    SPELLINGS,
     counted,
     csv_line,
     drop_login,
@@ -21,8 +22,6 @@ from nddup.ground.shown import (
     shorten,
     spell_lost,
     spell_share,
-    unescaped,
-    without_brackets,
 )
 from nddup.mining.modes import MEANINGS, MODES
 from nddup.report.for_review import Decisive, decisive_of, find_closest
@@ -265,7 +264,7 @@ def _require_decisive(run: FinishedRun) -> Decisive:
 
 def _find(run: FinishedRun, question: str, name: str, *, option: str) -> dict[str, Any]:
     """Return the row of a cluster or document. Raises ConfigError if there is none; of documents it shows an id."""
-    forms = (name, without_brackets(name), unescaped(name)) if option == "--doc" else (name,)
+    forms = (name, *(spelling(name) for spelling in SPELLINGS)) if option == "--doc" else (name,)
     rows = next(filter(None, (_ask(run, question, form) for form in dict.fromkeys(forms))), [])
     if not rows and option == "--cluster":
         raise ConfigError(f"--cluster {name}: no such cluster in {run.path}")

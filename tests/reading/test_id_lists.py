@@ -80,6 +80,22 @@ def test_a_message_id_may_stand_in_brackets() -> None:
     assert read_ids(b"doc_id,why\n<1@a>,x\n2,y\n") == [["<1@a>", "2"], ["1@a", "2"]]
 
 
+def test_an_id_is_named_as_the_collection_spells_it() -> None:
+    """Line ends and blanks that no id of a record has are none in a list, or on a command line; nor is what is no text.
+
+    A table may have ids with them: these name it first, and of two other spellings the first of `SPELLINGS` counts.
+    """
+    engine = DuckEngine("test")
+    see_rows(
+        engine, DOCUMENTS, [{"doc_id": one} for one in ("a b", "c\td", "c d", "1@a", "<1@a>x", "<2\n@a>", "2\n@a")]
+    )
+
+    assert find_ids(engine, ["a\tb", " a b\n", "\ufeffa b", "c\td", "c\nd", "<1@a>", "<2\n@a>", "\udcff", "?"]) == {
+        "a\tb": "a b", " a b\n": "a b", "\ufeffa b": "a b", "c\td": "c\td", "c\nd": "c d", "<1@a>": "1@a",
+        "<2\n@a>": "<2\n@a>",
+    }  # fmt: skip
+
+
 def test_an_id_is_named_as_it_is_printed() -> None:
     """Characters of direction are printed as escapes; where ids have backslashes of their own, these name it first."""
     engine, ids = DuckEngine("test"), ["\u202ba", "b\u200e", "c\\u200e", "c\u200e", "C:\\new"]
