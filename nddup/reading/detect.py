@@ -134,6 +134,8 @@ def read_head(
 
     shape = scan(text)
     is_xml = format or record or text.lstrip().startswith("<")  # prose may show a sample of XML
+    if not shape.elements and text.lstrip().startswith(("[", '"')) and _is_json(text):
+        raise FormatError("JSON without objects; write an object a line, with the text under a key")
     if not shape.elements or not is_xml:
         raise FormatError(f"neither XML nor JSON lines; {SETTINGS}; as csv a file is a table, as text one document")
     name, why = (format, "input.format") if format else _detect(shape, record)
@@ -152,6 +154,18 @@ def read_head(
         return _sgml_head(text, declared, encoding, why)
     xml_head = _xml_head(shape, _complete(declared, shape), encoding, why)
     return replace(xml_head, is_indivisible=holds_separators(head[mark:], xml_head))
+
+
+def _is_json(text: str) -> bool:
+    """Return whether a text, or its first line, is a value of JSON; also one that is cut off at the end of the text."""
+    start = text.lstrip()
+    try:
+        _, end = _OBJECTS.raw_decode(start)
+    except json.JSONDecodeError as error:
+        return start.startswith("[") and (error.pos >= len(start) - 1 or error.msg.startswith("Unterminated"))
+    except RecursionError:
+        return True
+    return start[end:].lstrip(_BLANKS)[:1] in ("", "\n")
 
 
 def _encoding_of(head: bytes, given: str | None) -> tuple[str, int]:
@@ -332,7 +346,11 @@ def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is
         row, is_spread, list_keys = first_row(paired_rows(head, encoding)), False, ()
     keys, filled = list(row), _filled_in(row)
     if not keys and (not declared.content or "\n" not in head.decode(encoding, "replace").strip()):
-        advice = "" if can_be_lined else f"; an array, or objects over several lines, are not read in {encoding}"
+        advice = (
+            "; write an object a line"
+            if can_be_lined
+            else f"; an array, or objects over several lines, are not read in {encoding}"
+        )
         raise FormatError(f"no line at its start is a JSON object{advice}")
 
     content = declared.content or _content_of_json(row, filled, are_pairs=are_pairs)
@@ -372,10 +390,7 @@ def _json_head(head: bytes, encoding: str, settings: Mapping[str, object], *, is
 def _content_of_json(row: Mapping[str, object], filled: list[str], *, are_pairs: bool) -> tuple[str, ...]:
     content = text_fields(list(row), _chats_of(row), filled)
     if not content:
-        seen = shown_names(_paths_in(row))
-        array = next((key for key, value in row.items() if text_fields(_keys_in(value))), "")
-        advice = f"write the objects of {array} one a line" if array else "set input.content and input.id"
-        raise FormatError(f"cannot tell which key holds the text (seen: {seen}); {advice}")
+        raise FormatError(f"cannot tell which key holds the text (seen: {shown_names(_paths_in(row))}); {_advice(row)}")
     if content == ("text",) and set(row) >= _TWEET:
         content = (_TWEET_TEXT,)
     elif len(content) == 1 or content[0] not in filled:
@@ -383,6 +398,21 @@ def _content_of_json(row: Mapping[str, object], filled: list[str], *, are_pairs:
     if are_pairs:
         content = tuple("|".join([field, *(UPDATED + path for path in field.split("|"))]) for field in content)
     return content
+
+
+def _advice(row: Mapping[str, object]) -> str:
+    """Return what to do with an object in which no key holds the text, where its arrays or values may be records."""
+    array = next((key for key, value in row.items() if text_fields(_keys_in(value))), "")
+    if array:
+        return f"write the objects of {array} one a line"
+    inner = dict[str, list[str]]()
+    for key in row:
+        inner.setdefault(key.partition(".")[0], []).append(key.partition(".")[2])
+    if text_fields(list(inner)) or {"columns", "data"} <= inner.keys():
+        return "columns of a table; write an object a row"
+    if sum(1 for names in inner.values() if text_fields(names)) > 1:
+        return "its values may be records; write them one a line, each with its key"
+    return "set input.content and input.id"
 
 
 def _paths_in(row: Mapping[str, object]) -> list[str]:

@@ -27,8 +27,9 @@ from nddup.reading.xml_structure import text_fields
 FEED: Final = ord("\n")
 
 LIST_NAMES: Final = frozenset((
-    "articles", "children", "data", "dev", "docs", "documents", "entries", "entry", "examples", "feed", "hits", "items",
-    "pages", "posts", "query", "records", "response", "result", "results", "rows", "test", "train", "val", "validation",
+    "articles", "children", "corpus", "data", "dataset", "dev", "docs", "documents", "entries", "entry", "examples",
+    "features", "feed", "hits", "instances", "items", "pages", "posts", "query", "records", "response", "result",
+    "results", "reviews", "rows", "samples", "statuses", "stories", "test", "train", "tweets", "val", "validation",
     "value",
 ))  # fmt: skip
 """Keys under which services give their records: an array, or an object that holds it under another of these keys."""

@@ -57,10 +57,27 @@ def test_a_message_names_paths_and_not_every_word() -> None:
     assert "(seen: id, index.…, paragraphs.context, paragraphs.n, tags)" in str(refused.value)
 
 
-def test_records_in_arrays_of_unknown_names_are_refused() -> None:
-    """All of them would be one text; the message says what to do."""
-    with pytest.raises(FormatError, match="write the objects of fold1 one a line"):
-        head_of({"fold1": [{"id": 1, "text": "a"}], "fold2": [{"id": 2, "text": "b"}]})
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        (
+            {"fold1": [{"id": 1, "text": "a"}], "fold2": [{"id": 2, "text": "b"}]},
+            "write the objects of fold1 one a line",
+        ),
+        ({"k1": {"text": "a"}, "k2": {"text": "b"}}, "its values may be records; write them one a line"),
+        ({"id": {"0": "x", "1": "y"}, "text": {"0": "a", "1": "b"}}, "columns of a table; write an object a row"),
+        ({"columns": ["id", "text"], "index": [0], "data": [["x", "a"]]}, "columns of a table; write an object a row"),
+        ([["id", "text"], ["x", "a"]], "JSON without objects; write an object a line"),
+        (["a", "b" * 99], "JSON without objects; write an object a line"),
+        ("a", "JSON without objects; write an object a line"),
+    ],
+)
+def test_a_collection_in_another_form_is_refused(value: Any, advice: str) -> None:  # noqa: ANN401
+    """Of many records one text would be made; the message says what to do, also where the head ends inside the file."""
+    data = json.dumps(value).encode()
+    for start in (data, data[:50] if isinstance(value, list) else data):
+        with pytest.raises(FormatError, match=advice):
+            read_head(start)
 
 
 VALUES = st.recursive(
