@@ -18,7 +18,7 @@ from nddup.ground.columns import one_chunk, path_of
 from nddup.reading.chats import with_texts
 from nddup.reading.csv_rows import HEADER, Lines, column_names, dialect_of, meant, read_rows
 from nddup.reading.decoding import EACH_BYTE, take_marks
-from nddup.reading.formats import FileHead
+from nddup.reading.formats import FileHead, FormatError
 from nddup.reading.outcomes import Record, Reject, Value
 from nddup.reading.parquet_rows import (
     DAMAGED,
@@ -222,7 +222,9 @@ def rewrite_parquet(
         raise RewriteError(AGAIN)
     schema = pa.schema([*schema, *(() if verdicts.tags is None else verdicts.tags.schema)], schema.metadata)
 
-    content = format_of(file, raw, head.format).content
+    content: Names = ()
+    with suppress(FormatError):  # no column of it is the text: it is one reject
+        content = format_of(file, raw, head.format).content
     sink = _Sink()
     with pq.ParquetWriter(sink, schema, **forms) as writer:
         records = place_rows(raw, head, limit=limit, max_record=max_record)

@@ -67,6 +67,20 @@ def test_a_table_that_cannot_be_opened_is_not_written(folder: Path, engine: str)
 
 
 @pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.nightly])])
+def test_a_table_without_a_text_keeps_its_columns(folder: Path, engine: str) -> None:
+    """It is one reject: of its rows none is kept, and all are tagged, without a value."""
+    table = pa.table({"key": [7, 8], "number": [1.5, None]})
+    pq.write_table(table, folder / "in" / "numbers.parquet")
+
+    output = ["--output", str(folder / "out"), "--engine", engine]
+    settings = ["output.report=false", "output.kept=as-input", "output.tagged=as-input", "input.max_rejects=null"]
+    assert main(["run", str(folder / "in"), *output, *(one for text in settings for one in ("--set", text))]) == 0
+
+    assert pq.read_table(folder / "out" / "kept" / "numbers.parquet").equals(table[:0])
+    assert pq.read_table(folder / "out" / "tagged" / "numbers.parquet").select(["key", "number"]).equals(table)
+
+
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.nightly])])
 def test_a_packed_file_of_which_no_record_stays(folder: Path, engine: str) -> None:
     """It holds no bytes, packed: a file of 0 bytes is damaged, or of no known format, to the programs of the packer."""
     record = "<DOC><DOCNO>y{}</DOCNO><TEXT>{}</TEXT></DOC>\n"
