@@ -277,6 +277,8 @@ _DECLARED = (
     # catalogues of libraries: all that a record says
     Format(name="marcxml", record="record", id="controlfield[@tag=001]", content=("datafield",), is_markup=False,
            roots=("collection/record/leader", "record/leader")),
+    # memories of translators: a text and its translations are one record
+    Format(name="tmx", record="tu", id="@tuid", content=("tuv/seg",), is_markup=False, roots=("tmx",)),
     # laws, bills, judgments and debates: all but what describes the file
     Format(name="akn", record="akomaNtoso",
            id="*/meta/identification/(FRBRExpression|FRBRWork)/FRBRthis/@value",

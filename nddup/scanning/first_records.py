@@ -9,6 +9,7 @@ note_ids         a message about a file without ids, with the field that could b
 
 import io
 import struct
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,9 +22,10 @@ from nddup.reading.detect import first_row
 from nddup.reading.formats import FORMATS, FileHead, Format, FormatError
 from nddup.reading.json_pairs import paired_rows
 from nddup.reading.json_spread import as_lines
+from nddup.reading.markup import INLINE
 from nddup.reading.outcomes import Record, Reject
 from nddup.reading.streams import expand_head
-from nddup.reading.xml_structure import ID_NAMES, URL_NAMES, first_of, scan
+from nddup.reading.xml_structure import ID_NAMES, PARAGRAPHS, URL_NAMES, Shape, first_of, scan
 from nddup.scanning.file_heads import PartReader, open_parts
 from nddup.scanning.input_files import InputFile, columns_of
 from nddup.scanning.whole_files import StoredFile, read_file
@@ -187,7 +189,8 @@ def note_others(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]])
     """Return a message about the first file of XML in which other elements, beside its records or in them, have a text.
 
     They are no records, and so in no table: of plain XML those beside the records with the same parts, and records in
-    records; of PubMed books. None if the first `FILES` files have none, or name the record.
+    records; of PubMed books. Or in a file that is one record, parts that may be records. None if the first `FILES` files have
+    none, or name the record.
 
     Cost: the start of each such file is read.
     """
@@ -198,28 +201,43 @@ def note_others(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]])
             start = expand_head(reader.read_part(file.path, 0, START_BYTES), START_BYTES)
         except DAMAGED:
             continue
-        shape = scan(start.decode(head.encoding, "replace"))
-        record = next((element.path for element in shape.elements if element.tag == head.tag), ())
-        if not record:
-            continue
-        text = head.format.content[-1].split("/")
-        others = [
-            path[-1]
-            for path in shape.seen
-            if path[:-1] == record[:-1]
-            and path != record
-            and ((*path, *text) in shape.with_text or path[-1] == FORMATS["pubmedbooks"].record)
-        ]
-        if others:
-            named = ", ".join(f"<{name}>" for name in others[:MOST_OTHERS])
-            more = ", …" if len(others) > MOST_OTHERS else ""
-            return (
-                f"{file.source}: <{record[-1]}> is read, not {named}{more} beside it with texts; input.record names one"
-            )
-        inner = [path for path in shape.seen if path[: len(record)] == record and path[-1] == record[-1]]
-        if any(path != record and (*path, *text) in shape.with_text for path in inner):
-            return f"{file.source}: <{record[-1]}> is read, not one in another, though it has a text too"
+        if note := _note_in(scan(start.decode(head.encoding, "replace")), head):
+            return f"{file.source}: {note}"
     return None
+
+
+def _note_in(shape: Shape, head: FileHead) -> str:
+    """Return what `note_others` says of the start of a file; empty for nothing."""
+    record = next((element.path for element in shape.elements if element.tag == head.tag), ())
+    text = head.format.content[-1].split("/")
+    others = [
+        path[-1]
+        for path in shape.seen
+        if path[:-1] == record[:-1]
+        and path != record
+        and ((*path, *text) in shape.with_text or path[-1] == FORMATS["pubmedbooks"].record)
+    ]
+    if others and record:
+        named = ", ".join(f"<{name}>" for name in others[:MOST_OTHERS])
+        more = ", …" if len(others) > MOST_OTHERS else ""
+        return f"<{record[-1]}> is read, not {named}{more} beside it with texts; input.record names one"
+    inner = [path for path in shape.seen if path[: len(record)] == record and path[-1:] == record[-1:]]
+    if any(path != record and (*path, *text) in shape.with_text for path in inner):
+        return f"<{record[-1]}> is read, not one in another, though it has a text too"
+    part = next(iter(_parts_with_ids(shape)), "") if len(record) == 1 else ""
+    return (
+        f"all of <{record[0]}> is one document; if each <{part}> in it is one, set input.record={part}" if part else ""
+    )
+
+
+def _parts_with_ids(shape: Shape) -> list[str]:
+    """Return the names of elements that are no paragraphs, of which several have a text and what may be an id."""
+    named = Counter(
+        element.path
+        for element in shape.elements
+        if element.path in shape.with_text and any(name.lower().endswith("id") for name in element.attributes)
+    )
+    return [path[-1] for path, count in named.items() if count > 1 and path[-1] not in (*PARAGRAPHS, *INLINE)]
 
 
 def _tells_apart(reader: PartReader, file: InputFile, head: FileHead, name: str) -> bool:

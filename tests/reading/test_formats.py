@@ -171,6 +171,8 @@ MARC = """<collection xmlns="http://www.loc.gov/MARC21/slim"><record><leader>011
 </record><record><leader>0</leader><controlfield tag="001">ocm8</controlfield>
 <controlfield tag="003">x</controlfield></record>
 </collection>"""
+TMX = """<tmx><header srclang="en"/><body><tu tuid="1"><note>n</note><tuv xml:lang="en"><seg>a <ph x="1">p</ph></seg></tuv>
+<tuv xml:lang="de"><seg>b</seg></tuv></tu><tu><tuv xml:lang="en"><seg>c</seg></tuv></tu></body></tmx>"""
 LAW = """<akomaNtoso xmlns="http://docs.oasis-open.org/legaldocml/ns/akn/3.0"><act><meta><identification><FRBRWork>
 <FRBRthis value="/akn/x/1"/></FRBRWork><FRBRExpression><FRBRthis value="/akn/x/1/eng"/></FRBRExpression>
 </identification></meta><preface><p>An Act</p></preface><body><section><num>1</num><heading>Name</heading>
@@ -259,6 +261,7 @@ GOLDEN: list[tuple[str, bytes, str, list[tuple[str | None, str | None, str]]]] =
         ("ocm7", None, "Sums / C. S. Verse."),
         ("ocm8", None, "[no content]"),
     ]),
+    ("tmx", encoded(TMX), "root <tmx> and records <tu>", [("1", None, "a p b"), (None, None, "c")]),
     ("akn", encoded(LAW), "root <akomaNtoso> and records <akomaNtoso>", [
         ("/akn/x/1/eng", None, "An Act 1 Name It is named. Done."),
     ]),

@@ -176,3 +176,14 @@ def test_lines_that_are_no_objects_may_come_first_in_a_file_of_that_name(tmp_pat
     assert [file.file.source for group in found.groups for file in group.files] == ["a.jsonl", "b.ndjson.gz"]
     assert {(group.head.format.name, group.head.format.content[-1]) for group in found.groups} == {("jsonl", "text")}
     assert [source for source, _, _ in found.unread] == ["c.odd"]
+
+
+def test_a_file_that_is_one_document_names_parts_that_may_be_records(tmp_path: Path) -> None:
+    """Those with a text and an id, of which there are several; paragraphs with ids are none."""
+    for part, said in (
+        ("unit", "a.xml: all of <dump> is one document; if each <unit> in it is one, set input.record=unit"),
+        ("p", None),
+    ):
+        units = "".join(f"<{part} uid='{at}'>words {at}</{part}>" for at in range(3))
+        files = find(tmp_path, {"a.xml": f"<dump><body>{units}</body></dump>".encode()}).files
+        assert note_others(LocalStorage(), files) == said
