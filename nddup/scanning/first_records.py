@@ -189,8 +189,8 @@ def note_others(reader: PartReader, files: Iterable[tuple[InputFile, FileHead]])
     """Return a message about the first file of XML in which other elements, beside its records or in them, have a text.
 
     They are no records, and so in no table: of plain XML those beside the records with the same parts, and records in
-    records; of PubMed books. Or in a file that is one record, parts that may be records. None if the first `FILES` files have
-    none, or name the record.
+    records; of PubMed books. Or in a file that is one record, parts that may be some. None if the first `FILES` files
+    have none, or name the record.
 
     Cost: the start of each such file is read.
     """

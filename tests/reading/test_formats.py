@@ -171,7 +171,7 @@ MARC = """<collection xmlns="http://www.loc.gov/MARC21/slim"><record><leader>011
 </record><record><leader>0</leader><controlfield tag="001">ocm8</controlfield>
 <controlfield tag="003">x</controlfield></record>
 </collection>"""
-TMX = """<tmx><header srclang="en"/><body><tu tuid="1"><note>n</note><tuv xml:lang="en"><seg>a <ph x="1">p</ph></seg></tuv>
+TMX = """<tmx><header/><body><tu tuid="1"><note>n</note><tuv xml:lang="en"><seg>a <ph x="1">p</ph></seg></tuv>
 <tuv xml:lang="de"><seg>b</seg></tuv></tu><tu><tuv xml:lang="en"><seg>c</seg></tuv></tu></body></tmx>"""
 LAW = """<akomaNtoso xmlns="http://docs.oasis-open.org/legaldocml/ns/akn/3.0"><act><meta><identification><FRBRWork>
 <FRBRthis value="/akn/x/1"/></FRBRWork><FRBRExpression><FRBRthis value="/akn/x/1/eng"/></FRBRExpression>
