@@ -30,6 +30,9 @@ RETAINED = ("ui.retainedJobs", "ui.retainedStages", "ui.retainedTasks", "sql.ui.
 """What Spark keeps for its web page, which no test opens: plans of a thousand queries, in the way of each collection
 of garbage."""
 
+collect_ignore_glob = ["*conftest.py"]
+"""None has an example; read for examples, those of two folders given together would be two modules of one name."""
+
 # Each random test draws the same in every run, and nothing is stored that a later run would draw from; `make explore`
 # chooses the second profile, with a seed and more examples.
 settings.register_profile("nddup", deadline=None, derandomize=True, database=None, max_examples=30)
