@@ -393,6 +393,10 @@ def _content_of_json(row: Mapping[str, object], filled: list[str], *, are_pairs:
         raise FormatError(f"cannot tell which key holds the text (seen: {shown_names(_paths_in(row))}); {_advice(row)}")
     if content == ("text",) and set(row) >= _TWEET:
         content = (_TWEET_TEXT,)
+    elif content[-1].lower() in TASK_NAMES:  # other lines may have more of them
+        title = content[:1] if content[0].lower() in TITLE_NAMES else ()
+        spelled = {name.lower(): name for name in content}
+        content = (*title, *(spelled.get(name, name) for name in TASK_NAMES))
     elif len(content) == 1 or content[0] not in filled:
         content = (TITLE_KEYS, content[-1])  # other lines may have a title
     if are_pairs:
@@ -505,10 +509,8 @@ def first_row(lines: list[str]) -> dict[str, object]:
         filled = _filled_in(whole)
         if len(filled) == len(whole) and all(first_of(names, filled) for names in (ID_NAMES, URL_NAMES)):
             break
-        known = {*whole, *TASK_NAMES} | {
-            first_of(names, _filled_in(fields)) for names in (ID_NAMES, URL_NAMES) if not first_of(names, filled)
-        }
-        whole = _completed(whole, {key: value for key, value in fields.items() if {key, key.lower()} & known})
+        named = {first_of(names, _filled_in(fields)) for names in (ID_NAMES, URL_NAMES) if not first_of(names, filled)}
+        whole = _completed(whole, {key: value for key, value in fields.items() if key in whole or key in named})
     return whole
 
 

@@ -19,19 +19,23 @@ def head_of(*rows: dict[str, Any], **settings: str) -> Any:  # noqa: ANN401
 
 
 @pytest.mark.parametrize(
-    ("rows", "content"),
+    ("rows", "texts"),
     [
-        ([{"output": "a", "instruction": "b", "input": ""}], ("instruction", "input", "output")),
-        ([{"prompt": "a", "completion": "b"}, {"prompt": "a", "context": "c"}], ("context", "prompt", "completion")),
-        ([{"Question": "a", "Answer": "b", "title": "c"}], ("title", "Question", "Answer")),
-        ([{"question": "a", "answer": "b", "text": "c"}], ("title|subject|headline", "text")),
-        ([{"prompt": "a", "messages": [{"role": "user", "content": "c"}]}], ("title|subject|headline", "messages")),
-        ([{"context": "a", "question": "b", "answers": {"text": ["c"]}}], ("context", "question")),
+        ([{"output": "a", "instruction": "b", "input": ""}], ["b|a"]),
+        ([{"system_prompt": "", "question": "a", "response": "b"}], ["a|b"]),
+        ([{"prompt": "a", "completion": "b"}] * 40 + [{"prompt": "a", "completion": "d", "context": "c"}], ["c|a|d"]),
+        ([{"Question": "a", "Answer": "b", "title": "c"}], ["c|a|b"]),
+        ([{"question": "a", "answer": "b", "text": "c"}], ["c"]),
+        ([{"prompt": "a", "messages": [{"role": "user", "content": "c"}]}], ["c"]),
+        ([{"context": "a", "question": "b", "answers": {"text": ["c"]}}], ["a|b"]),
     ],
 )
-def test_a_task_and_its_answer_are_the_text(rows: list[dict[str, Any]], content: tuple[str, ...]) -> None:
-    """All of them, in the order in which they are read; not where a field is the text by its name."""
-    assert head_of(*rows).format.content == content
+def test_a_task_and_its_answer_are_the_text(rows: list[dict[str, Any]], texts: list[str]) -> None:
+    """All that a line has of them, in the order in which they are read; not where a field is the text by its name."""
+    record = parse_record(json.dumps(rows[-1]).encode(), head_of(*rows), is_last=False)
+
+    assert isinstance(record, Record)
+    assert ["|".join(map(str, record.fields))] == texts
 
 
 @pytest.mark.parametrize("row", [{"question": "a", "n": 1}, {"question": "a", "answer": ""}])
