@@ -243,7 +243,8 @@ def choose_columns(  # noqa: PLR0913 - what a caller may say of a table
     filled = look.filled(df, [name for name in doubtful if name in names]) if doubtful else []
     *title, body = (text,) if text is not None else text_fields(usual, chats, filled) or (None,)
     if body is None:
-        raise ConfigError(f"no column of texts; there are {', '.join(usual)}; {advice}")
+        there = f"no column of texts; there are {', '.join(usual)}; {advice}"
+        raise ConfigError(there if usual else "a table without columns")
     _require_columns(names, [name for name in (id, *title, body, *read) if name is not None])
     return Columns(id, next(iter(title), None), body, read)
 

@@ -174,8 +174,9 @@ def describe(evaluation: dict[str, Any], run: str) -> str:
     layout = f"{listed['kind']}, {listed['delimiter']}"
     layout += f", header {' '.join(listed['header'])}" if listed["header"] else ", no header"
     layout += f", score {listed['score']}" if listed["score"] else ""
+    number = f"{counted(listed['lines'], 'line')}, {counted(listed['ids'], 'id')}"
     lines = [
-        f"reference  {evaluation['path']} ({layout}): {listed['lines']:,} lines, {listed['ids']:,} ids",
+        f"reference  {evaluation['path']} ({layout}): {number}",
         *(f"  note: {note}" for note in _notes(evaluation)),
         "",
         f"  {'':<24}{'pairs':>16}{'in clusters':>16}",

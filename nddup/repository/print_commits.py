@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nddup.ground.shown import one_line
+from nddup.ground.shown import counted, one_line
 from nddup.repository.bucket_place import find_place
 from nddup.repository.commits import Commit, read_commit, versions_in
 from nddup.repository.identity import require_format
@@ -25,11 +25,12 @@ SHOWN = 20
 def describe_commit(repo: str, written: "Written") -> str:
     """Return one line on the version made and its counts; then the first rejects, and the documents not stored."""
     named = ((name, count) for name, count in written.counts.items() if count and not name.startswith("rejects "))
-    counts = ", ".join(f"{count:,} {name}" for name, count in named)
+    counts = ", ".join(_spell_count(name, count) for name, count in named)
     if written.commit is None:
         line = f"{repo}: nothing changed" + (f" ({counts})" if counts else "") + "\n"
     else:
-        line = f"{repo}: version {written.commit.version}, {written.commit.counts['documents']:,} documents; {counts}\n"
+        documents = counted(written.commit.counts["documents"], "document")
+        line = f"{repo}: version {written.commit.version}, {documents}; {counts}\n"
     line += "".join(
         f"rejected: record {row['record']} of {one_line(row['source'])}: {row['reason']} ({one_line(row['detail'])})\n"
         for row in written.rejects.slice(0, SHOWN).to_pylist()
@@ -104,9 +105,14 @@ def _commits_of(repo: str) -> list[Commit]:
 
 def _line(commit: Commit) -> str:
     named = ("added", "replaced", "removed", "unchanged", "rejects")
-    counts = ", ".join(f"{commit.counts[name]:,} {name}" for name in named if commit.counts.get(name))
+    counts = ", ".join(_spell_count(name, commit.counts[name]) for name in named if commit.counts.get(name))
     documents = commit.digests["documents"][0]
-    return f"{commit.version:>6}  {commit.time}  {commit.what:<8} {documents:>10,} documents   {counts}".rstrip()
+    noun = "document " if documents == 1 else "documents"
+    return f"{commit.version:>6}  {commit.time}  {commit.what:<8} {documents:>10,} {noun}   {counts}".rstrip()
+
+
+def _spell_count(name: str, count: int) -> str:
+    return counted(count, name.removesuffix("s")) if name.endswith("s") else f"{count:,} {name}"
 
 
 def write_matches(tables: Sequence[pa.Table], ask: Ask, output: str | None) -> pa.Table:

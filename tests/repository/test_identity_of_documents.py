@@ -89,7 +89,7 @@ def test_what_the_commands_print(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
     assert main(["index", "add", repo, str(path)]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == f"{repo}: version 2, 1 documents; 1 rejects, 2 added"
+    assert said[0] == f"{repo}: version 2, 1 document; 1 reject, 2 added"
     assert said[1:] == [
         "rejected: record 3 of pages.jsonl: repeated id (first seen as record 1 of pages.jsonl)",
         "not stored: a, a near-duplicate of b",
